@@ -48,18 +48,28 @@ def same(a, b, rtol=1e-5, *, names=("tpr", *LIMITS)):
 
 def share_limits(count, n, level):
     """Those of Clopper and Pearson."""
-    low = stats.beta.ppf(level / 2, count, n - count + 1) if count > 0 else 0.0
-    return low, stats.beta.ppf(1 - level / 2, count + 1, n - count) if count < n else 1.0
+    low = stats.beta.ppf(level / 2, count, n - count + 1) if count >= 0.5 else 0.0
+    return low, stats.beta.ppf(1 - level / 2, count + 1, n - count) if n - count >= 0.5 else 1.0
 
 
-def by_corners(scores, labels, fpr, levels):
+def draws_of(weights, flagged):
+    """How many draws vary as the share that is flagged, and how many of them are."""
+    share = (weights * flagged).sum() / weights.sum()
+    variance = (weights**2 * (flagged - share) ** 2).sum() / weights.sum() ** 2
+    most = weights.sum() ** 2 / (weights**2).sum()
+    n = min(share * (1 - share) / variance, most) if 0 < share < 1 else most
+    return share * n, n
+
+
+def by_corners(scores, labels, fpr, levels, weights=None):
     """The lines through the corners of the box of each threshold, one by one."""
+    weights = np.ones(len(scores)) if weights is None else weights
     upper, lower = [], []
     for threshold in (np.inf, *np.unique(scores)[::-1]):
         sides = []
         for mask, level in zip((~labels, labels), levels, strict=True):
-            n = mask.sum()
-            sides.append(share_limits((scores[mask] >= threshold).sum(), n, level))
+            count, n = draws_of(weights[mask], scores[mask] >= threshold)
+            sides.append(share_limits(count, n, level))
         (fpr_low, fpr_high), (tpr_low, tpr_high) = sides
         upper.append((fpr_low, tpr_high))
         lower.append((fpr_high, tpr_low))
@@ -350,14 +360,9 @@ def test_errors_of_points(fpr, message, data):
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"weights": np.ones(N)}, TypeError, r"key is missing.*write key=jax\.random\.key\(0\)"),
-        (
-            {"clusters": np.arange(N)},
-            TypeError,
-            "key is missing, and a band with weights, clusters",
-        ),
-        ({"method": "bootstrap"}, TypeError, "key is missing"),
-        ({"method": "exact", "weights": np.ones(N)}, ValueError, "write method='bootstrap'"),
+        ({"method": "bootstrap"}, TypeError, r"key is missing.*write key=jax\.random\.key\(0\)"),
+        ({"clusters": np.arange(N)}, TypeError, "key is missing, and a band with clusters"),
+        ({"method": "exact", "weights": np.ones(N)}, ValueError, "write method='auto'"),
         ({"method": "wald"}, ValueError, "method must be one of"),
         ({"key": 0}, TypeError, "key must be one JAX random key"),
     ],
@@ -365,6 +370,74 @@ def test_errors_of_points(fpr, message, data):
 def test_errors_of_options(options, error, message, data):
     with pytest.raises(error, match=message):
         jm.roc_band(data[0][0], data[1], **options)
+
+
+# ---- weights
+
+
+@pytest.mark.parametrize("ties", [0, 1])
+def test_boxes_of_draws_by_corners(data, ties, rng):
+    """Where heavy items have high scores, too."""
+    scores, labels = data[0][ties], data[1]
+    weights = np.exp(0.5 * data[0][0] + 0.5 * rng.normal(size=N))
+    found = jm.roc_band(scores, labels, fpr=GRID, weights=weights)
+    sizes = [weights[x].sum() ** 2 / (weights[x] ** 2).sum() for x in (~labels, labels)]
+    sizes = list(map(np.float64, sizes))
+    factor = boxes.shrinkage(*sizes)
+    levels = [2 * stats.norm.cdf(factor * stats.norm.ppf(local_level(n, 0.95) / 2)) for n in sizes]
+    low, high = by_corners(scores, labels, GRID, levels, weights)
+    low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
+    np.testing.assert_allclose(found.simultaneous_low, low, atol=1e-6)
+    np.testing.assert_allclose(found.simultaneous_high, high, atol=1e-6)
+    recall = partial(jm.recall_at_fpr, max_fpr=GRID, method="linear")
+    interval = jm.confidence_interval(recall, scores, labels, weights=weights)
+    np.testing.assert_allclose(found.tpr, interval.estimate, atol=1e-6)
+    rising = np.maximum.accumulate(np.maximum(interval.low, low))
+    np.testing.assert_allclose(found.low[:-1], rising[:-1], atol=1e-6)
+
+
+def test_equal_weights_are_none(data, band):
+    """However large, and of each class its own; a key changes nothing."""
+    labels = data[1]
+    for weights in (np.ones(N), np.where(labels, 1e200, 1e-200)):
+        given = {"weights": weights, "key": KEY}
+        same(jm.roc_band(data[0][1], labels, fpr=GRID, **given), band, rtol=0)
+
+
+def test_weighted_items_that_do_not_count_change_nothing(data, rng):
+    scores, labels, weights = data[0][0], data[1], rng.exponential(size=N)
+    kept = rng.random(N) < 0.7
+    found = jm.roc_band(scores[kept], labels[kept], fpr=GRID, weights=weights[kept])
+    masked = np.where(kept, scores, np.nan), labels
+    given = {"weights": np.where(kept, weights, np.nan), "where": kept}
+    same(jm.roc_band(*masked, fpr=GRID, **given), found)
+    same(jm.roc_band(scores, labels, fpr=GRID, weights=weights * kept), found)
+    order = rng.permutation(N)
+    moved = np.exp(scores[order]), labels[order]
+    same(
+        jm.roc_band(*moved, fpr=GRID, weights=(weights * kept)[order]),
+        found,
+    )
+
+
+def test_a_weighted_band_in_a_program(data, rng):
+    """Of models that share labels; a model with NaN, and a class without items, have none."""
+    scores = np.stack([*data[0], np.where(np.arange(N) == 3, np.nan, data[0][0])])
+    weights, fpr = rng.exponential(size=N).astype("float32"), [0, *GRID]
+    call = partial(jm.roc_band, fpr=fpr)
+    expected = call(scores, data[1], weights=weights)
+    program = jax.jit(lambda *x: call(x[0], x[1], weights=x[2]))
+    same(program(scores, data[1], weights), expected)
+    for i in range(2):
+        alone = call(scores[i], data[1], weights=weights)
+        for name in LIMITS:
+            found = np.asarray(getattr(expected, name))[i]
+            np.testing.assert_allclose(found, getattr(alone, name), atol=1e-6)
+    for name in LIMITS:
+        assert np.isnan(getattr(expected, name)[2]).all()
+        assert np.isnan(getattr(program(scores, data[1] & False, weights), name)).all()
+    with pytest.raises(TypeError, match=r"no derivative in the weights: write jax\.lax\.stop_grad"):
+        jax.grad(lambda w: call(jnp.asarray(scores[0]), data[1], weights=w).low.sum())(weights)
 
 
 # ---- the bootstrap
@@ -394,7 +467,9 @@ def test_limits_of_the_bootstrap(data, resampled):
 def test_weights_and_clusters_resample(data, resampled):
     """Weights of 1 change nothing, and clusters of copies widen the band."""
     scores, labels = data[0][1], data[1]
-    weighted = jm.roc_band(scores, labels, fpr=GRID, key=KEY, weights=np.ones(N))
+    weighted = jm.roc_band(
+        scores, labels, fpr=GRID, key=KEY, weights=np.ones(N), method="bootstrap"
+    )
     same(weighted, resampled, rtol=0.1, names=("tpr", "low", "simultaneous_low"))
     clusters = np.tile(np.arange(N), 3)
     found = jm.roc_band(
@@ -475,4 +550,4 @@ def test_few_negatives_of_a_bootstrap_are_warned_of(rng, recwarn):
     jm.roc_band(scores, labels)
     assert not recwarn.list
     with pytest.warns(UserWarning, match="a band by the bootstrap rests on 30 negatives"):
-        jm.roc_band(scores, labels, weights=np.ones(60), **given)
+        jm.roc_band(scores, labels, weights=np.ones(60), method="bootstrap", **given)

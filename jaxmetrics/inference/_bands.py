@@ -5,29 +5,36 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, cumulative, numerics
+from jaxmetrics._base.constants import constant
 from jaxmetrics._base.double import as_default, double_program
+from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
+from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements, Placements, as_constants
 from jaxmetrics._roc.record import Options
+from jaxmetrics._roc.table import build_row
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._forms import form_of, limits_of_form
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import sizes_of, too_few
+from jaxmetrics.inference._influence.variance import moments_of
 from jaxmetrics.inference._intervals import boxes, rules
 from jaxmetrics.inference._intervals.numbers import heights_and_box
 from jaxmetrics.inference._intervals.recall import recall
@@ -35,6 +42,7 @@ from jaxmetrics.inference._intervals.rules import Limits, Moments
 
 METHODS = ("auto", "exact", "bootstrap")
 
+_AT_ONCE = 8  # points of a band of items with weights, in a program
 _LOWEST = float(np.finfo(np.float64).tiny)  # replaces an FPR of 0, as `max_fpr` must be above 0
 
 
@@ -123,14 +131,13 @@ def roc_band(
       wrong. The normal quantile of the l for probability `confidence_level` is multiplied by
       max(sqrt(n_0 + n_1) / (sqrt(n_0) + sqrt(n_1)), 0.95 - 0.3 / m^(1/3)), with m items of the
       smaller class. In simulations the band holds the whole curve at least as often as it should.
-    - bootstrap: for data with weights or clusters, for which there are no boxes. The limits are
-      Wilson's for n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the
-      effective size (sum w)^2 / sum w^2 of the positives. In the simultaneous band the quantile of
-      max |TPR* - TPR| / SE over the points replaces the normal quantile, if it is larger. Limits
-      cover too little where few negatives are within the FPR: in simulations with 120 of them and
-      weights that vary up to threefold 0.79 to 0.91 at an FPR of 0.02 or less, 0.94 to 0.98 from
-      0.05 on, and whole bands 0.92 to 0.94; with weights from 0.2 to 5 that depend on the scores
-      0.64, 0.80 and 0.83.
+      With weights, n is p (1 - p) / V for a share p of variance V = sum w_i^2 (1[s_i >= t] - p)^2
+      / (sum w)^2, and at most (sum w)^2 / sum w^2; k is p n.
+    - bootstrap: for data with clusters, for which there are no boxes. The limits are Wilson's for
+      n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the effective
+      size of the positives. In the simultaneous band the quantile of max |TPR* - TPR| / SE over the
+      points replaces the normal quantile, if it is larger. Limits cover too little where few
+      negatives are within the FPR.
 
     The limits never fall, as the true curve does not. By definition the TPR is 1 at an FPR of 1,
     without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the true one
@@ -143,8 +150,8 @@ def roc_band(
         simultaneous band by boxes holds for the whole curve, whatever they are; by the bootstrap
         it holds for these points.
       confidence_level: in (0, 1), the nominal coverage of each band.
-      method: "auto", "exact" or "bootstrap", as above; "auto" is "bootstrap" where there are
-        weights or clusters.
+      method: "auto", "exact" or "bootstrap", as above; "exact" is for items without weights, and
+        "auto" is "bootstrap" where there are clusters.
       key: a JAX random key, for the bootstrap. Boxes need none: with them a key is accepted and not
         used, and `n_resamples`, `stratify`, `memory_budget` and `progress` change nothing.
       n_resamples: the number of resamples, at least 1.
@@ -189,29 +196,29 @@ def roc_band(
     checks.check_choice("method", method, METHODS)
     grid = np.arange(101) / 100 if fpr is None else checks.check_grid("fpr", fpr)
     ids = checks.check_clusters(clusters, items)
-    no_boxes = weights is not None or ids is not None
-    if no_boxes and method == "exact":
+    if method == "exact" and (weights is not None or ids is not None):
         raise ValueError(
-            "method='exact' is for items without weights and clusters: write method='bootstrap'"
+            "method='exact' is for items without weights and clusters: write method='auto'"
         )
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    resamples = no_boxes or method == "bootstrap"
+    resamples = ids is not None or method == "bootstrap"
     if resamples and key is None:
         raise TypeError(
-            "key is missing, and a band with weights, clusters or method='bootstrap' resamples: "
+            "key is missing, and a band with clusters or method='bootstrap' resamples: "
             "write key=jax.random.key(0)"
         )
     request.check(needs_key=resamples)
     checks.check_rows(items)
     if resamples:
         _warn_of_few(items, ids)
-    found = (
-        _by_bootstrap(items, request, grid, level)
-        if resamples
-        else _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
-    )
+    if resamples:
+        found = _by_bootstrap(items, request, grid, level)
+    elif weights is not None:
+        found = _by_weighted_boxes(items, grid, level)
+    else:
+        found = _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
     return RocBand(jnp.array(grid, numerics.default_float()), *found, level)
 
 
@@ -259,6 +266,64 @@ def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Lim
     none = library.zeros_like(heights.at)  # variances, which only the weights of items need
     moments = Moments(heights.at, (none, none), sizes)
     return heights.at, _rising(recall(moments, heights, likely, limit, at), fpr)
+
+
+_NO_DERIVATIVE = (
+    "a band has no derivative in the weights: write jax.lax.stop_gradient(weights), or "
+    "confidence_interval of recall_at_fpr"
+)
+
+
+def _by_weighted_boxes(items: Items, grid: HostArray, level: float) -> Band:
+    """The Band by boxes; by NumPy where possible, as XLA takes seconds to compile it."""
+    found = rows_at_hand(items, {}, short=0)
+    if found is None:
+        items = items._replace(weights=constant(items.weights, _NO_DERIVATIVE))
+        return Band(*map(as_default, _weighted_in_jax(items, grid, level)))
+    fpr: Any = grid
+    with np.errstate(all="ignore"):
+        rows = [_clipped(_recalls(x, fpr, level), _joint(x, fpr, level), fpr) for x in found.rows]
+    band: Band = in_jax(rows, found.batch, items.scores, numerics.default_float())
+    return band
+
+
+@double_program("level")
+def _weighted_in_jax(items: Items, fpr: Array, level: float) -> Band:
+    # Some limits at a time, as each of them has arrays as long as the items.
+    parts = jnp.pad(fpr, (0, -len(fpr) % _AT_ONCE), mode="edge").reshape(-1, _AT_ONCE)
+    recalls = lax.map(lambda x: _recalls(items, x, level), parts)
+    whole = (jnp.moveaxis(x, 0, -2) for x in recalls)
+    tpr, low, high = (x.reshape(*x.shape[:-2], -1)[..., : len(fpr)] for x in whole)
+    joint = numerics.over_rows(lambda row: _joint(row, fpr, level), items, tpr.ndim - 1)
+    return _clipped((tpr, low, high), joint, fpr)
+
+
+def _recalls(items: Items, fpr: Array, level: float) -> tuple[Array, Array, Array]:
+    """The height of the curve at each FPR, and its limits for that point alone."""
+    limits = numerics.namespace(fpr).maximum(fpr, _LOWEST)
+    metric = functools.partial(recall_at_fpr, max_fpr=limits, method="linear")
+    form = form_of(metric, "closed form")
+    tpr, low, high, _ = limits_of_form(form, *moments_of(form.metric, items, level), level)
+    return tpr, low, high
+
+
+def _joint(row: Items, fpr: Array, level: float) -> Limits:
+    """The simultaneous limits of scores `[n]` with weights."""
+    positives, negatives = (numerics.near_one(x)[0] for x in class_weights(row))
+    weights = positives + negatives
+    table, squares = (build_row(row._replace(weights=x))[0] for x in (weights, weights**2))
+    return boxes.simultaneous_of_weights(table, squares, fpr, level)
+
+
+def _clipped(recalls: tuple[Array, Array, Array], joint: Limits, fpr: Array) -> Band:
+    """Limits that never fall; the simultaneous ones also hold for each point alone."""
+    library = numerics.namespace(fpr)
+    tpr, *pointwise = recalls
+    joint = _rising(joint, fpr)
+    low, high = _rising((pointwise[0], pointwise[1]), fpr)
+    low, high = library.maximum(low, joint[0]), library.minimum(high, joint[1])
+    limits = (library.where(library.isnan(tpr), library.nan, x) for x in (low, high, *joint))
+    return Band(tpr, *limits)
 
 
 def _rising(limits: Limits, fpr: Array) -> Limits:

@@ -12,8 +12,9 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.constants import constant
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import is_concrete, on_cpu, on_gpu, processors, threads
+from jaxmetrics._base.host import on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
@@ -53,6 +54,12 @@ FEW_NEGATIVES = 1 << 17
 VECTORS = 16
 
 
+_NO_DERIVATIVE = (
+    "resamples have no derivative: write jax.lax.stop_gradient(weights), or, for a metric that is "
+    "smooth in the weights, a method without resamples, such as method='wald'"
+)
+
+
 class Replicates(NamedTuple):
     """The metric of resamples `[resamples, models, ...]`; the first is that of the data.
 
@@ -63,33 +70,10 @@ class Replicates(NamedTuple):
     defined: Any
 
 
-@jax.custom_jvp
-def _without_derivative(x: Array) -> Array:
-    return x
-
-
-@_without_derivative.defjvp
-def _(values: Any, tangents: Any) -> Any:
-    raise TypeError(
-        "resamples have no derivative: write jax.lax.stop_gradient(weights), or, for a metric that "
-        "is smooth in the weights, a method without resamples, such as method='wald'"
-    )
-
-
-def _constant(tree: Any) -> Any:
-    """The arrays; traced ones refuse to be differentiated, as a loop over draws has no gradient."""
-
-    def constant(x: Any) -> Any:
-        moving = not is_concrete(x) and numerics.is_inexact(x)
-        return _without_derivative(x) if moving else x
-
-    return jax.tree.map(constant, tree)
-
-
 def resample_items(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """The metric of resamples of items with scores `[models, n]`, labels and where `[n]`."""
     how, arrays = finish_of(metric)
-    items, arrays = _constant((at_least_one(items), arrays))
+    items, arrays = constant((at_least_one(items), arrays), _NO_DERIVATIVE)
     resampling, clusters = request.resampling, request.clusters
     traced = is_traced(items, arrays, request.key)
     alone = len(items.scores) == 1
@@ -141,7 +125,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
 
 def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
-    items, keys = _constant(at_least_one(items)), keys_of(request.key)
+    items, keys = constant(at_least_one(items), _NO_DERIVATIVE), keys_of(request.key)
     traced = is_traced(items, keys)
     plan = Plan(request.resampling, False, False, False, 1, None)
     units, values, weights = units_of_values(items)

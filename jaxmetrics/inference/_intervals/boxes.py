@@ -4,25 +4,33 @@ Each class has a share of its items at or above a threshold, with Beta limits fr
 sample. So each threshold gives a box of FPR x TPR. The true curve rises, so it lies between the
 lines through the upper left and through the lower right corners of the boxes.
 Where positives and negatives tie, these lines are oblique, as the curve itself is.
+
+With weights, the share of a class at or above a threshold varies as that of fewer draws would, and
+the limits are those of so many.
+
+Reference: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected
+number of positive counts estimated from survey data", Survey Methodology 24, 1998.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from jaxmetrics._base import numerics, varying
+from jaxmetrics._base import cumulative, numerics, varying
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
+from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.local_level import local_level
 from jaxmetrics.inference._intervals.rules import Limits
 
 _STEPS = 32  # bisections that find a count below 2^32
+_FEWEST = 0.5  # draws, fewer than which have no lower limit above 0
 
 
 def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -> Limits:
@@ -33,10 +41,15 @@ def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -
     quantile is multiplied by `shrinkage`.
     """
     sizes = placed.total_negatives, placed.total_positives
+    return between_boxes(placed, fpr, _tails(sizes, level, exact=exact))
+
+
+def _tails(sizes: tuple[Array, Array], level: float, *, exact: bool) -> tuple[Array, Array]:
+    """The tail probabilities of the limits of both classes, of these sizes."""
     factor = np.float64(1) if exact else shrinkage(*sizes)
     chance = level**0.5 if exact else level
     negatives, positives = (_tail(local_level(n, chance), factor) for n in sizes)
-    return between_boxes(placed, fpr, (negatives, positives))
+    return negatives, positives
 
 
 def shrinkage(n0: Array, n1: Array) -> Array:
@@ -76,11 +89,90 @@ def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) ->
     shares = [
         _corner([x[line] for x in corners], sizes, upper=line == 0) for line in range(2)
     ]  # [2, axes, ends, points]
-    n, tail = (library.stack(list(x))[:, None, None] for x in (sizes, tails))
-    limits = _lower(library.stack(shares), n, tail)
+    n = library.stack(list(sizes))[:, None, None]
+    return _lines(fpr, library.stack(shares), n, tails, (left < n0, right >= 0))
+
+
+def _lines(
+    fpr: Array, counts: Array, n: Array, tails: tuple[Array, Array], inside: tuple[Array, Array]
+) -> Limits:
+    """The heights of both lines; the upper one is 1, and the lower one 0, where not `inside`.
+
+    `counts` `[lines, axes, ends, points]` of `n` draws have the lower limits of the corners.
+    """
+    library = numerics.namespace(counts)
+    limits = _lower(counts, n, library.stack(list(tails))[:, None, None])
     high = _on_line(fpr, limits[0, 0], 1 - limits[0, 1])
-    low = library.where(right < 0, 0.0, _on_line(fpr, 1 - limits[1, 0], limits[1, 1]))
-    return library.where(fpr < 1, low, 1.0), library.where(left < n0, high, 1.0)
+    low = library.where(inside[1], _on_line(fpr, 1 - limits[1, 0], limits[1, 1]), 0.0)
+    lines: Limits = library.where(fpr < 1, low, 1.0), library.where(inside[0], high, 1.0)
+    return lines
+
+
+class Drawn(NamedTuple):
+    """A class with weights at or above each threshold, from none of its items to all of them.
+
+    Attributes:
+      draws: `[rows + 1]`, how many draws have a share that varies as the class's does.
+      counts: `[rows + 1]`, how many of them are at or above the threshold.
+    """
+
+    draws: Array
+    counts: Array
+
+
+def drawn(weights: Array, squares: Array) -> Drawn:
+    """The draws of a class with these weights and sums of squared weights `[rows]`.
+
+    p (1 - p) / V for a share p of variance V, and at most Kish's size. Where heavy items have high
+    scores, V is larger than that of Kish's size, and where they do not, it is known from few items.
+    """
+    library = numerics.namespace(weights)
+
+    none = library.zeros(1)
+    above, squares_above = (
+        library.concatenate([none, cumulative.running_sum(x)]) for x in (weights, squares)
+    )
+    total, all_squares = above[-1], squares_above[-1]
+    share, size = above / total, total**2 / all_squares
+    inside = (share > 0) & (share < 1)
+    p = library.where(inside, share, 0.5)  # where a derivative would be 0 / 0
+    below = library.maximum(all_squares - squares_above, 0.0)
+    variance = (squares_above * (1 - p) ** 2 + below * p**2) / total**2
+    draws = library.where(inside, library.minimum(p * (1 - p) / variance, size), size)
+    return Drawn(draws, share * draws)
+
+
+def simultaneous_of_weights(
+    table: ScoreTable, squares: ScoreTable, fpr: Array, level: float
+) -> Limits:
+    """`simultaneous` of items with weights: of a table `[rows]`, and of that of squared weights."""
+    library = numerics.namespace(*table)
+    negatives = drawn(table.negatives, squares.negatives)
+    positives = drawn(table.positives, squares.positives)
+    tails = _tails((negatives.draws[-1], positives.draws[-1]), level, exact=False)
+    rows = len(table.thresholds)
+    chances = library.stack([tails[0], 1 - tails[0]])[:, None]
+    line = library.arange(2)[:, None]
+
+    def within(row: Array) -> Array:
+        """Whether the left side of the box of a row is; whether the right side of one before is."""
+        at = library.clip(row.astype(np.int32) - line, 0, rows)
+        n, count = negatives.draws[at], negatives.counts[at]
+        few = library.where(line == 0, count, n - count) < _FEWEST
+        a, b = (library.where(few, 1.0, x) for x in (count + line, n - count + 1 - line))
+        inside: Array = library.where(few, line == 0, beta_cdf(fpr, a, b) >= chances)
+        return inside
+
+    last = _largest(within, table.negatives.dtype.type(rows + 1), chances + 0 * fpr)
+    left, right = library.minimum(last[0], rows), last[1] - 1
+    first = library.stack([left, library.maximum(right, 0)]).astype(np.int32)
+    at = library.stack([first, library.minimum(first + 1, rows)], axis=1)  # [lines, ends, points]
+    n = library.stack([x.draws[at] for x in (negatives, positives)], axis=1)
+    counts = library.stack([x.counts[at] for x in (negatives, positives)], axis=1)
+    # Upper left, lower right: the upper limit is that of the remaining items.
+    remaining = (library.arange(2)[:, None] != library.arange(2))[..., None, None]
+    counts = library.where(remaining, n - counts, counts)
+    return _lines(fpr, counts, n, tails, (left < rows, right >= 0))
 
 
 def _corner(counts: list[Array], sizes: tuple[Array, Array], *, upper: bool) -> Array:
@@ -106,8 +198,9 @@ def _on_line(at: Array, x: Any, y: Any) -> Array:
 def _lower(count: Array, n: Array, tail: Array) -> Array:
     """Clopper and Pearson's lower limit of a share that `count` of `n` items have."""
     library = numerics.namespace(count, n)
-    limit = beta_quantile(tail, library.maximum(count, 1), n - count + 1)
-    found: Array = library.where(count > 0, limit, 0.0)
+    some = count >= _FEWEST
+    limit = beta_quantile(tail, library.where(some, count, 1), n - count + 1)
+    found: Array = library.where(some, limit, 0.0)
     return found
 
 
