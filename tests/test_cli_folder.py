@@ -11,10 +11,18 @@ import time
 
 import pytest
 from command import run
+from matplotlib.figure import Figure
 from rich.console import Console
 
 from jaxmetrics import _report, cli
-from jaxmetrics._report import _evaluation, _folder, _settings
+from jaxmetrics._report import (
+    _classification,
+    _drawn,
+    _evaluation,
+    _folder,
+    _output,
+    _settings,
+)
 
 
 def contents(folder):
@@ -59,8 +67,16 @@ def test_a_report_is_replaced_as_a_whole_or_not_at_all(tmp_path, old, stop):
     assert contents(folder) == old if old else not any(tmp_path.iterdir())
 
 
-def test_figures_of_an_older_report_are_removed(tmp_path):
+def blank(drawing, style, **options):
+    """The files of a figure, with the marks that they have, of nothing."""
+    nothing = drawing._replace(draw=lambda: Figure(layout="constrained"))
+    return _drawn.drawn(nothing, style, **options)
+
+
+def test_figures_of_an_older_report_are_removed(tmp_path, monkeypatch):
     """And no file of the user, not even one with the name of a figure."""
+    for module in (_classification, _output):
+        monkeypatch.setattr(module, "drawn", blank)
     file = tmp_path / "x.csv"
     file.write_text("y,a,g\n0,1,q\n1,2,q\n0,3,r\n1,4,r\n")
     options = ("--label", "y", "--score", "a", "--n-resamples", 10, "--output", tmp_path / "r")
@@ -146,7 +162,11 @@ def test_standard_output_that_is_full(tmp_path, written):
     file, folder = tmp_path / "x.csv", tmp_path / "report"
     options = ("--output", folder) if written else ("--json",)
     file.write_text("y,a\n0,1\n1,2\n0,3\n1,4\n")
-    code = "from jaxmetrics import cli; cli.main()"
+    # Without figures, which take longest.
+    code = (
+        "from jaxmetrics import cli; from jaxmetrics._report import _figures; "
+        "_figures.drawings_of = lambda *_, **__: (); cli.main()"
+    )
     arguments = ("evaluate", file, "--label", "y", "--score", "a", "--n-resamples", "10")
     with open("/dev/full", "w") as full:
         result = subprocess.run(

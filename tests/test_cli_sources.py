@@ -133,7 +133,7 @@ def test_standard_input(tmp_path, table):
     assert ran.exit_code == 2
 
 
-def test_missing_cells_are_dropped_and_counted(tmp_path, table):
+def test_missing_cells_are_dropped_and_counted(tmp_path, table, area_alone):
     holes = table.astype({"y": object})
     holes.loc[[1, 7], "a"] = np.nan
     holes.loc[[7, 9], "y"] = ""

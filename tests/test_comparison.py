@@ -1,6 +1,7 @@
 """Comparison of models: paired tests, simultaneous limits and permutations."""
 
 import dataclasses
+import functools
 import itertools
 from functools import partial
 
@@ -8,6 +9,7 @@ import interval_formulas as formulas
 import jax
 import numpy as np
 import pytest
+from fast import marked
 from scipy import integrate, optimize, stats
 
 import jaxmetrics as jm
@@ -19,6 +21,7 @@ from jaxmetrics.inference._influence.covariance import Covariance
 KEY = jax.random.key(31)
 N = 200
 RECALL = partial(jm.recall_at_fpr, max_fpr=0.1)
+PROGRAM = jax.jit(partial(jm.compare, jm.roc_auc, margin=0.02))  # of four models of 200 items
 
 
 @pytest.fixture(scope="module")
@@ -264,6 +267,7 @@ def test_critical_value_of_all_pairs(from_moments):
     np.testing.assert_allclose(found.simultaneous_p_value, law.sf(z * np.sqrt(2)), atol=1e-3)
 
 
+@functools.cache
 def dunnett(sides, n_others=3, level=0.95):
     """The critical value of several models against one, all of variance 1 and independent."""
 
@@ -306,7 +310,7 @@ def test_simultaneous_limits_of_one_pair_are_its_own(data):
 
 def test_numpy_compares_as_a_program_does(data, compared):
     """What is compiled is the same code over JAX's arrays."""
-    traced = jax.jit(partial(jm.compare, jm.roc_auc, margin=0.02))(*data)
+    traced = PROGRAM(*data)
     concrete = jm.compare(jm.roc_auc, *data, margin=0.02)
     for name in (x.name for x in dataclasses.fields(concrete)):
         x = getattr(concrete, name)
@@ -668,21 +672,16 @@ def test_the_rounding_of_no_variance_is_none():
     assert np.isnan(chi2)
 
 
-@pytest.mark.parametrize("n_models", [2, 12, pytest.param(70, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("n_models", [marked(x, fast=x == 4) for x in (2, 4, 12, 70)])
 def test_opposite_models_differ_without_variance(n_models, rng):
     """Within a program, too, whose sums are rounded."""
-    labels = np.arange(300) < 100
-    scores = rng.normal(size=(n_models, 300)) + labels
+    labels = np.arange(N) < 80
+    scores = rng.normal(size=(n_models, N)) + labels
     scores[0], scores[1] = labels, ~labels
-
-    def found(scores):
-        comparison = jm.compare(jm.roc_auc, scores, labels)
-        return comparison.p_value[0, 1], comparison.best_set[:2], comparison.estimate[:2]
-
-    for p_value, best, estimate in (found(scores), jax.jit(found)(scores)):
-        assert p_value == 0
-        assert best.tolist() == [True, False]
-        assert estimate.tolist() == [1, 0]
+    for found in (jm.compare(jm.roc_auc, scores, labels), PROGRAM(scores, labels)):
+        assert found.p_value[0, 1] == 0
+        assert found.best_set[:2].tolist() == [True, False]
+        assert found.estimate[:2].tolist() == [1, 0]
 
 
 def test_small_differences_of_large_means_have_a_statistic(rng):

@@ -10,15 +10,24 @@ from pathlib import Path
 
 import documents
 import pytest
+from fast import marked
 
 import jaxmetrics
 
 DOCS = Path(__file__).parents[1] / "docs"
 PAGES = sorted(p for p in DOCS.rglob("*.md") if "_build" not in p.parts and documents.blocks(p))
 OPTIONAL = ("torch", "torchmetrics")  # which the test extra does not bring
+# The dearest, all of whose functions other tests run.
+LONG = ("meshes.md", "formulas.md", "training.md", "recipes.md", "error_bars.md", "moving/rax.md")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def of_docs(page):
+    return page.relative_to(DOCS).as_posix()
+
+
+@pytest.mark.parametrize(
+    "page", [marked(x, fast=of_docs(x) not in LONG) for x in PAGES], ids=of_docs
+)
 def test_code(page):
     try:
         documents.run(page)
@@ -34,14 +43,12 @@ def test_examples_are_shown():
     assert [f.name for f in files if f" ../examples/{f.name}\n" not in text] == []
 
 
-@pytest.fixture(scope="module")
-def site(tmp_path_factory):
-    """The folder of the built site."""
+def built(folder, *options):
+    """Builds the site without a warning."""
     for name in ("sphinx", "furo", "myst_parser"):
         pytest.importorskip(name, reason="the extra docs is not installed")
     from sphinx.cmd.build import build_main  # in this process, which has imported most of it
 
-    folder = tmp_path_factory.mktemp("site")
     errors = io.StringIO()
     with (
         pytest.MonkeyPatch.context() as patch,
@@ -51,13 +58,36 @@ def site(tmp_path_factory):
         warnings.simplefilter("ignore", DeprecationWarning)  # as in a process of its own
         warnings.simplefilter("ignore", PendingDeprecationWarning)
         patch.setattr(sys, "path", [*sys.path])  # to which the configuration adds
-        status = build_main(["-q", "-W", "--keep-going", str(DOCS), str(folder)])
+        status = build_main(["-q", "-W", "--keep-going", *options, str(DOCS), str(folder)])
     assert (status, errors.getvalue()) == (0, "")
+    assert (folder / "index.html").stat().st_size > 5000
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The folder of the site without what costs most and says least of the pages:
+
+    the navigation of its theme, and a page of the source of each module.
+    """
+    folder = tmp_path_factory.mktemp("site")
+    extensions = ",".join(
+        (
+            *("myst_parser", "sphinx-mathjax-offline", "sphinx.ext.autodoc"),
+            *("sphinx.ext.autosummary", "sphinx.ext.mathjax", "sphinx.ext.napoleon"),
+            "sphinx_design",
+        )
+    )
+    built(folder, "-D", "html_theme=basic", "-D", f"extensions={extensions}")
     return folder
 
 
+@pytest.mark.slow
+def test_builds_with_its_theme(tmp_path):
+    built(tmp_path)
+
+
 def test_builds_without_warnings(site):
-    assert (site / "index.html").stat().st_size > 5000
+    assert "jaxmetrics.roc_auc" in (site / "genindex.html").read_text(encoding="utf-8")
 
 
 def test_cheat_sheet_is_one_page_of_everything(site):

@@ -32,7 +32,11 @@ SAYS = {
 }
 
 
-LONG = ("coarse_bins", "mini_batches", "label_deciles")
+# All of whose functions other tests run.
+LONG = (
+    *("coarse_bins", "mini_batches", "label_deciles", "evaluation_in_a_loop"),
+    *("partial_auc_training", "learning_to_rank", "two_processes", "error_bars"),
+)
 
 
 @pytest.mark.parametrize(

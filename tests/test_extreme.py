@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import in_turn
+from fast import in_turn, marked
 
 import jaxmetrics as jm
 from jaxmetrics.extreme import _matching
@@ -257,15 +257,18 @@ def same(found, expected, rtol=1e-6):
         np.testing.assert_allclose(a, b, rtol=rtol)
 
 
-def test_models_and_transformations():
+@pytest.mark.parametrize("way", ["eager", marked("jit", fast=False), "vmap"])
+def test_models_and_transformations(way):
     """A batch of models is each of them, also traced, in vmap, and with groups traced."""
     models = np.stack([PREDICTED, PREDICTED[::-1]])
     each = [every_metric(model, RELEVANT, GROUPS, PROPENSITIES) for model in models]
     expected = jax.tree.map(lambda *x: jnp.stack(x), *each)
-    same(every_metric(models, RELEVANT, GROUPS, PROPENSITIES), expected)
-    same(jax.jit(every_metric)(models, RELEVANT, GROUPS, PROPENSITIES), expected)
-    mapped = jax.vmap(lambda model: every_metric(model, RELEVANT, GROUPS, PROPENSITIES))
-    same(jax.jit(mapped)(jnp.asarray(models)), expected)
+    if way == "vmap":
+        mapped = jax.vmap(lambda model: every_metric(model, RELEVANT, GROUPS, PROPENSITIES))
+        same(jax.jit(mapped)(jnp.asarray(models)), expected)
+        return
+    batched = jax.jit(every_metric) if way == "jit" else every_metric
+    same(batched(models, RELEVANT, GROUPS, PROPENSITIES), expected)
 
 
 def test_the_order_of_instances_has_no_effect():
@@ -322,7 +325,7 @@ def test_double_precision(x64):
     np.testing.assert_allclose(found["ndcg"], expected, rtol=1e-14)
 
 
-@pytest.mark.parametrize("n_labels", [100, 65_532, 65_533])
+@pytest.mark.parametrize("n_labels", [marked(100, fast=False), 65_532, 65_533])
 def test_a_traced_id_out_of_range_takes_a_place(n_labels):
     predicted, relevant = jnp.array([[900_000, 5]]), jnp.array([[5]])
     needed = jax.jit(partial(jm.extreme.k_for_recall, min_recall=1.0, n_labels=n_labels))
@@ -337,7 +340,7 @@ def test_a_list_longer_than_what_is_checked_at_once():
     assert jm.extreme.precision_at_k(ids, ids[:, :1], k=1) == 1
 
 
-@pytest.mark.parametrize("traced", [False, True])
+@pytest.mark.parametrize("traced", [False, marked(True, fast=False)])
 def test_blocks(monkeypatch, traced):
     """Chunks and blocks, with a rest of each, give what the whole does."""
     expected = every_metric(PREDICTED, RELEVANT, GROUPS, PROPENSITIES)

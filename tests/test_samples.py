@@ -8,6 +8,7 @@ from functools import partial
 import jax
 import numpy as np
 import pytest
+from fast import marked
 from scipy import stats
 
 import jaxmetrics as jm
@@ -133,12 +134,14 @@ def test_clusters_have_their_own_intervals(data, x64):
     np.testing.assert_allclose([found.low[0, 1], found.high[0, 1]], limits, rtol=1e-9)
 
 
-def test_models_and_programs(data):
+@pytest.mark.parametrize("n_groups", [2, marked(3, fast=False)])
+def test_models_and_programs(data, n_groups):
     """A model of several is as one alone; a program of one suffices, as models are a loop."""
     scores, labels = data
-    found = jm.compare_samples(jm.roc_auc, scores, labels, GROUPS)
-    alone = jm.compare_samples(jm.roc_auc, scores[1], labels, GROUPS)
-    traced = jax.jit(lambda s, y: jm.compare_samples(jm.roc_auc, s, y, GROUPS))(scores[1], labels)
+    groups = np.where(GROUPS == "west", "east", GROUPS) if n_groups == 2 else GROUPS
+    found = jm.compare_samples(jm.roc_auc, scores, labels, groups)
+    alone = jm.compare_samples(jm.roc_auc, scores[1], labels, groups)
+    traced = jax.jit(lambda s, y: jm.compare_samples(jm.roc_auc, s, y, groups))(scores[1], labels)
     for name in ("estimate", "low", "simultaneous_high", "p_value", "chi2", "best_set"):
         x = np.asarray(getattr(alone, name))
         np.testing.assert_allclose(getattr(found, name)[1], x, rtol=1e-5, atol=1e-6)

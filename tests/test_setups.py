@@ -32,6 +32,12 @@ METRICS = {
 }
 
 
+@pytest.fixture(scope="module")
+def by_name():
+    """The populations, which take seconds to make."""
+    return {x.name: x for x in populations()}
+
+
 def runs_of(scores, labels):
     """The counts of one data set, by its distinct scores."""
     _, run = np.unique(-scores, return_inverse=True)
@@ -73,25 +79,37 @@ def test_truth_is_that_of_large_samples():
             np.testing.assert_allclose(value, truth[name], atol=6e-3, err_msg=population.name)
 
 
-def test_counts_are_those_of_drawn_scores():
+def runs_of_rows(scores, labels):
+    """As `runs_of`, of many data sets at once, whose last runs may be empty."""
+    order = np.argsort(-scores, axis=1)
+    ordered = np.take_along_axis(scores, order, axis=1)
+    run = np.cumsum(np.diff(ordered, axis=1, prepend=ordered[:, :1]) != 0, axis=1)
+    counts = np.zeros((2, *scores.shape), int)
+    np.add.at(counts, (np.where(labels[order], 0, 1), np.arange(len(scores))[:, None], run), 1)
+    return Runs(*counts)
+
+
+@pytest.mark.parametrize("name", ["five levels", "binormal 0.8"])
+def test_counts_are_those_of_drawn_scores(name, by_name):
     """Of scores that tie within and between the classes, and of scores that do not."""
     rng, k, sizes = np.random.default_rng(2), 2000, (7, 9)
-    by_name = {x.name: x for x in populations()}
-    for name in ("five levels", "binormal 0.8"):
-        population = by_name[name]
-        data = Runs(*population.draw(rng, k, *sizes))
-        np.testing.assert_array_equal(data.sizes, np.broadcast_to([[9], [7]], (2, k)))
-        classes = zip((population.positives, population.negatives), sizes, strict=True)
-        drawn = [law.draw(rng, (k, n)) for law, n in classes]
-        one_by_one = [
-            runs_of(np.concatenate(x), np.arange(16) < 7) for x in zip(*drawn, strict=True)
-        ]
-        for metric in (curve_moments.of_auc, curve_moments.of_average_precision):
-            expected = np.array([jax.tree.leaves(metric(x)[0])[:3] for x in one_by_one])[..., 0]
-            found = np.array(jax.tree.leaves(metric(data)[0])[:3])
-            error = 5 * expected.std(axis=0) / np.sqrt(k)
-            np.testing.assert_allclose(found.mean(axis=1), expected.mean(axis=0), atol=error.max())
-            np.testing.assert_allclose(found.std(axis=1), expected.std(axis=0), rtol=0.1)
+    population = by_name[name]
+    data = Runs(*population.draw(rng, k, *sizes))
+    np.testing.assert_array_equal(data.sizes, np.broadcast_to([[9], [7]], (2, k)))
+    classes = zip((population.positives, population.negatives), sizes, strict=True)
+    drawn = [law.draw(rng, (k, n)) for law, n in classes]
+    rows = np.concatenate(drawn, axis=1)
+    of_rows = runs_of_rows(rows, np.arange(16) < 7)
+    one = runs_of(rows[0], np.arange(16) < 7)
+    for x, y in ((of_rows.positives, one.positives), (of_rows.negatives, one.negatives)):
+        np.testing.assert_array_equal(x[0, : y.size], y[0])
+        assert not x[0, y.size :].any()
+    for metric in (curve_moments.of_auc, curve_moments.of_average_precision):
+        expected = np.array(jax.tree.leaves(metric(of_rows)[0])[:3]).T
+        found = np.array(jax.tree.leaves(metric(data)[0])[:3])
+        error = 5 * expected.std(axis=0) / np.sqrt(k)
+        np.testing.assert_allclose(found.mean(axis=1), expected.mean(axis=0), atol=error.max())
+        np.testing.assert_allclose(found.std(axis=1), expected.std(axis=0), rtol=0.1)
 
 
 # Tuned and held-out ones; all metrics, and limits of the FPR with enough negatives within.
@@ -116,6 +134,7 @@ def coverages():
     return _coverages()
 
 
+@pytest.mark.slow
 def test_the_rules_hold_in_a_part_of_the_study(coverages):
     for metric in ("roc_auc", "partial_auc", "average_precision", "recall_at_fpr"):
         found = [x for x in coverages if x.setup.metric == metric]
@@ -133,7 +152,7 @@ MANY = (rules, "MANY_FAILURES")
 @pytest.mark.parametrize(
     ("metric", "population", "sizes", "constants"),
     [
-        ("roc_auc", "binormal 0.99", (20, 500), [MANY]),
+        pytest.param("roc_auc", "binormal 0.99", (20, 500), [MANY], marks=pytest.mark.slow),
         *(
             pytest.param("average_precision", *case, marks=pytest.mark.slow)
             for case in (
@@ -144,8 +163,10 @@ MANY = (rules, "MANY_FAILURES")
         ("recall_at_fpr", "binormal 0.99", (20, 500), [(recall, "_FEWEST")]),
     ],
 )
-def test_a_rule_that_is_not_widened_fails(metric, population, sizes, constants, monkeypatch):
-    chosen = next(x for x in populations() if x.name == population)
+def test_a_rule_that_is_not_widened_fails(
+    metric, population, sizes, constants, monkeypatch, by_name
+):
+    chosen = by_name[population]
 
     def worst():
         found = setups.study(chosen, *sizes, 400, 3)

@@ -3,6 +3,7 @@
 from types import CodeType, FunctionType
 
 import pytest
+from fast import marked
 from scikit_tests import OURS, function_of, suite
 
 import jaxmetrics.sklearn as ours
@@ -10,6 +11,26 @@ import jaxmetrics.sklearn as ours
 _SUITES = ("test_classification", "test_ranking")
 # Tests of ours that are not passed, each with the reason.
 _REASONS: dict[str, str] = {}
+# Slow, as a program for each size is long and others compare the same function.
+_SLOW = ("test_matthews_corrcoef_against_jurman", "test_matthews_corrcoef_against_numpy_corrcoef")
+_SLOW_VALUES = {
+    "test_label_ranking_avp": (
+        "check_lrap_without_tie_and_increasing_score",
+        "check_lrap_only_ties",
+    ),
+    "test_matthews_corrcoef_overflow": ("100",),
+}
+
+
+def _with_slow_values(marks, slow):
+    """The marks of a test, whose parameters of these names are marked slow."""
+    return [
+        pytest.mark.parametrize(
+            mark.args[0],
+            [marked(x, fast=str(getattr(x, "__name__", x)) not in slow) for x in mark.args[1]],
+        ).mark
+        for mark in marks
+    ]
 
 
 def _calls_ours(function, seen):
@@ -48,7 +69,9 @@ for _module in _modules:
     for _name, _test in vars(_module).items():
         if _name.startswith("test_") and _name not in _REASONS and _calls_ours(_test, set()):
             assert _name not in globals()
-            globals()[_name] = _test
+            if _name in _SLOW_VALUES:
+                _test.pytestmark = _with_slow_values(_test.pytestmark, _SLOW_VALUES[_name])
+            globals()[_name] = pytest.mark.slow(_test) if _name in _SLOW else _test
 
 
 def test_the_suites_were_run_against_our_functions():

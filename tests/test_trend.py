@@ -13,8 +13,8 @@ import pytest
 from scipy import stats
 
 import jaxmetrics as jm
-from jaxmetrics import plots
-from jaxmetrics._report import InputError
+from jaxmetrics import _report, plots
+from jaxmetrics._report import InputError, _page
 from jaxmetrics._report._slices import column_of
 from jaxmetrics._report._times import times_of
 from tests.command import run
@@ -152,6 +152,7 @@ def test_crossed_slices_are_refused(data):
         jm.trend(crossed)
 
 
+@pytest.mark.slow
 def test_size_and_coverage():
     """Of 8 slices of 15 positives with an AUC of .9: inverse variances err in .15 and more."""
     rng, errors, misses, n = np.random.default_rng(0), 0, 0, 150
@@ -287,12 +288,12 @@ def test_the_page_begins_with_what_is_worse(data, tmp_path):
     worse = np.where(device == 1, random, scores[0] + 2 * labels)
     table = pd.DataFrame({"y": labels * 1, "old": scores[0], "new": worse, "month": month})
     table[early].assign(device=device[early]).to_csv(tmp_path / "d.csv", index=False)
-    result = run(
-        *("evaluate", tmp_path / "d.csv", "--label", "y", "--score", "old", "--score", "new"),
-        *("--slice", "month", "--slice", "device", "--output", tmp_path / "out"),
+    problem = _report.problem_of_file(
+        tmp_path / "d.csv", label="y", scores=["old", "new"], slices=["month", "device"]
     )
-    assert result.exit_code == 0, result.output
-    page = (tmp_path / "out/report.html").read_text()
+    settings = _report.Settings(n_resamples=20)
+    evaluation = _report.evaluate_problem(problem, settings, lambda *x: None)
+    page = _page.page_of(settings, evaluation, [], {})  # without figures, which take longest
     assert "too few months for a trend of old, new and new minus old" in page
     assert "no significant trend" not in page
     assert 0 < page.index("AUC, by device") < page.index("AUC, by month")
