@@ -86,8 +86,10 @@ def test_multilabel(average, weighted, rng):
         close(value, theirs(truth, scores, **options))
 
 
-@pytest.mark.parametrize("average", ["macro", "weighted", "micro", None])
-@pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one", "multilabel"])
+@pytest.mark.parametrize(
+    ("average", "kind"),
+    in_turn(["macro", "weighted", "micro", None], ["one_vs_rest", "one_vs_one", "multilabel"]),
+)
 def test_where_equals_deletion(problem, average, kind, rng):
     if kind == "one_vs_one" and average == "micro":
         pytest.skip("not defined")
@@ -111,8 +113,9 @@ def test_samples_where(rng):
     close(metric(spoiled, truth, where=where), metric(scores[where], truth[where]))
 
 
-@pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one"])
-@pytest.mark.parametrize("average", ["macro", None])
+@pytest.mark.parametrize(
+    ("kind", "average"), in_turn(["one_vs_rest", "one_vs_one"], ["macro", None])
+)
 def test_batch_and_transforms(problem, kind, average, rng):
     scores, labels, _ = problem
     scores = jnp.asarray(np.stack([scores, scores[::-1]]), jnp.float32)

@@ -54,6 +54,10 @@ def counted(table):
     return table.positives + table.negatives
 
 
+def whole_table(table):
+    return table
+
+
 def close(a, b, rtol=2e-6):
     np.testing.assert_allclose(np.asarray(a), np.asarray(b), rtol=rtol, atol=1e-7)
 
@@ -201,9 +205,9 @@ def test_replay_of_clusters(data):
 def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
     """Ties, masked items and weights of 0; the law is that of items drawn one by one."""
     rng = np.random.default_rng(11)
-    n, few = 4000, []
+    n, few = N, []
     labels = rng.random(n) < 0.05
-    scores = np.round(rng.normal(size=n) + 1.5 * labels, 2).astype("float32")
+    scores = np.round(rng.normal(size=n) + 1.5 * labels, 1).astype("float32")
     weights = rng.choice([0.0, 0.5, 3.0], n, p=[0.1, 0.6, 0.3]) * np.where(labels, 1, 20)
     given = {"weights": weights, "where": rng.random(n) < 0.9}
     scores[weights == 0] = np.nan
@@ -213,7 +217,7 @@ def test_few_weights_are_drawn_in_runs(metric, resampling, monkeypatch):
         return few[-1]
 
     def resampled():
-        options = {"resampling": resampling, "key": KEY, "n_resamples": 1000}
+        options = {"resampling": resampling, "key": KEY, "n_resamples": 1000, "batch": 128}
         return jm.bootstrap(metric, scores, labels, **given, **options)
 
     monkeypatch.setattr(_run, "few_weights", few_weights)
@@ -328,24 +332,25 @@ def test_replay_of_bayesian_runs(data):
     assert stats.ks_2samp(got, one_by_one).pvalue > 1e-3
 
 
-OF_POSITIVES = [
-    jm.average_precision,
-    partial(jm.precision_at_recall, min_recall=0.4),
-    partial(jm.recall_at_precision, min_precision=0.6),
-    partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
-    partial(jm.threshold_at_fpr, max_fpr=0.1),
-    partial(jm.min_cost_threshold, fp_cost=1.0, fn_cost=2.0),
-]
+OF_POSITIVES = {
+    "average precision": jm.average_precision,
+    "min_recall": partial(jm.precision_at_recall, min_recall=0.4),
+    "min_precision": partial(jm.recall_at_precision, min_precision=0.6),
+    "min_sensitivity": partial(jm.specificity_at_sensitivity, min_sensitivity=0.8),
+    "max_fpr": partial(jm.threshold_at_fpr, max_fpr=0.1),
+    "costs": partial(jm.min_cost_threshold, fp_cost=1.0, fn_cost=2.0),
+}
 
 
 @pytest.mark.parametrize(
-    ("width", "metrics"),
+    ("name", "width"),
     [
-        (0, OF_POSITIVES[1:]),
-        *(marked(*x, fast=False) for x in ((0, OF_POSITIVES[:1]), (6, OF_POSITIVES[::2]))),
+        # One of each way to find the point: a least recall, another rule, and costs.
+        *(marked(x, 0, fast=x in ("min_recall", "min_precision", "costs")) for x in OF_POSITIVES),
+        *(marked(x, 6, fast=False) for x in [*OF_POSITIVES][::2]),
     ],
 )
-def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
+def test_replay_of_runs_of_negatives(name, width, data, monkeypatch):
     """What positives alone decide: negatives between rows with positives are drawn as one.
 
     Rounded to multiples of 6, more positives tie than a unit can hold.
@@ -353,7 +358,8 @@ def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
     labels, scores = data.labels, problem(ties=False).scores[0]
     if width:
         scores = np.round(scores / width) * width
-    got = [replicates(metric, scores, labels) for metric in metrics]
+    metric = OF_POSITIVES[name]
+    got = replicates(metric, scores, labels)
     rows_of_positives, largest = np.unique(scores[labels], return_counts=True)
     assert (largest.max() > _random.MAX_SIZE) == (width > 0)
 
@@ -362,7 +368,7 @@ def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
         return how._replace(merges=(True, False)), arrays
 
     monkeypatch.setattr(_run, "finish_of", of_tables)
-    result = jm.bootstrap(lambda table: table, scores, labels, key=KEY, n_resamples=FEW)
+    result = jm.bootstrap(whole_table, scores, labels, key=KEY, n_resamples=FEW)
     used = np.asarray(result.estimate.positives + result.estimate.negatives) > 0
     if not width:
         assert used.sum() < 2 * len(rows_of_positives) + 1 < N
@@ -371,8 +377,7 @@ def test_replay_of_runs_of_negatives(width, metrics, data, monkeypatch):
     values = np.repeat(np.asarray(both.thresholds[0]), 2)
     (again, kinds), where = repeated(rows, values, np.arange(len(values)) % 2)
     assert where.all()
-    for values, metric in zip(got, metrics, strict=True):
-        close(values, metric(again, kinds))
+    close(got, metric(again, kinds))
 
 
 @pytest.mark.slow
@@ -421,7 +426,8 @@ def test_spread_of_the_auc(ties):
     v10, v01 = wins.mean(axis=1).var(), wins.mean(axis=0).var()
     within = area - np.mean(difference == 0) / 4 - area**2
     variance = (within + (n0 - 1) * v10 + (n1 - 1) * v01) / (n0 * n1)
-    result = jm.bootstrap(jm.roc_auc, data.scores[0], data.labels, key=KEY, n_resamples=n_resamples)
+    options = {"key": KEY, "n_resamples": n_resamples, "batch": 128}  # of the program of few
+    result = jm.bootstrap(jm.roc_auc, data.scores[0], data.labels, **options)
     close(result.estimate, area)
     error = np.sqrt(variance)
     assert abs(result.standard_error / error - 1) < 4 / np.sqrt(2 * n_resamples)
@@ -439,8 +445,8 @@ def resampled_by_numpy(data, n_resamples):
 @pytest.mark.parametrize(
     ("metric", "ties"),
     [
-        (partial(jm.partial_auc, max_fpr=0.1), True),
-        (jm.average_precision, False),
+        pytest.param(partial(jm.partial_auc, max_fpr=0.1), True, marks=pytest.mark.slow),
+        pytest.param(jm.average_precision, False, marks=pytest.mark.slow),
         pytest.param(partial(jm.partial_auc, max_fpr=0.1), False, marks=pytest.mark.slow),
         pytest.param(jm.average_precision, True, marks=pytest.mark.slow),
         pytest.param(partial(jm.recall_at_fpr, max_fpr=0.05), True, marks=pytest.mark.slow),
@@ -637,14 +643,20 @@ def test_a_head_that_is_long_enough_is_used(data, monkeypatch):
         "_collect",
         lambda prepared, *rest: found.append(prepared) or collect(prepared, *rest),
     )
-    replicates(partial(jm.partial_auc, max_fpr=0.1), data.scores[0], data.labels)
+    given = partial(jm.partial_auc, max_fpr=0.1), data.scores[0], data.labels
+    result, error = jm.bootstrap(*given, key=KEY, n_resamples=FEW), jm.standard_error(*given)
+    assert abs(np.mean(result.replicates) - result.estimate) < 4 * error / np.sqrt(FEW)
+    assert abs(result.standard_error / error - 1) < 4 / np.sqrt(2 * FEW)
     (prepared,) = found
     units = prepared.sampler.units
     assert units.drawn[0] < units.total[0] == (~data.labels).sum()
 
 
-@pytest.mark.parametrize("by_amount", [False, pytest.param(True, marks=pytest.mark.slow)])
-def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount):
+@pytest.mark.parametrize(
+    ("by_amount", "n_resamples"),
+    [(False, FEW), *(marked(x, 3000, fast=False) for x in (False, True))],
+)
+def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount, n_resamples):
     """Which does not change the distribution; a head that is too short is drawn again."""
     found = []
     collect = _run._collect
@@ -665,7 +677,7 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
         partial(jm.recall_at_fpr, max_fpr=0.05),
         scores,
         labels,
-        n_resamples=3000,
+        n_resamples=n_resamples,
         where=where,
         amounts=amounts,
     )
@@ -676,7 +688,8 @@ def test_of_many_items_only_the_heads_of_models_are_drawn(monkeypatch, by_amount
     assert found[0] == (n_negatives, True)
     assert found[1][0] < n_negatives / 4
     assert found[1][1]
-    np.testing.assert_allclose(head.mean(0), whole.mean(0), atol=5e-3 * whole.mean())
+    tolerance = 5e-3 * np.sqrt(3000 / n_resamples)
+    np.testing.assert_allclose(head.mean(0), whole.mean(0), atol=tolerance * whole.mean())
     found_covariance, expected = np.cov(head.T), np.cov(whole.T)
     variances = np.diagonal(expected)
     error = np.sqrt((np.outer(variances, variances) + expected**2) / len(whole))
@@ -878,7 +891,7 @@ def test_means_have_weights_and_masks(rng):
 @pytest.mark.parametrize("resampling", ["multinomial", "bayesian"])
 def test_spread_of_a_mean(resampling, rng):
     values = rng.gamma(1, size=(3, 40))
-    result, got, _ = means(values, n_resamples=20_000, resampling=resampling)
+    result, got, _ = means(values, n_resamples=20_000, resampling=resampling, batch=128)
     expected = values.std(axis=1) / np.sqrt(40 if resampling == "multinomial" else 41)
     np.testing.assert_allclose(result.standard_error[:3], expected, rtol=4 / 200)
     np.testing.assert_allclose(np.corrcoef(got.T), np.corrcoef(values), atol=0.04)
@@ -953,7 +966,7 @@ def test_what_memory_cannot_hold_is_refused(n, monkeypatch):
 def test_a_batch_is_at_most_what_is_drawn(data):
     found, expected = (
         jm.bootstrap(
-            jm.roc_auc, data.scores, data.labels, key=KEY, n_resamples=20, **options
+            jm.roc_auc, data.scores, data.labels, key=KEY, n_resamples=FEW, **options
         ).replicates
         for options in ({"batch": 10**12}, {})
     )

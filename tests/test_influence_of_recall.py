@@ -28,7 +28,8 @@ def classes(labels):
     return [np.flatnonzero(labels == kind) for kind in (False, True)]
 
 
-@each_way
+# By a program it is that of the written formula.
+@pytest.mark.parametrize("way", [marked(x, fast=x is not jax.jit) for x in WAYS.values()], ids=WAYS)
 def test_by_hand(way):
     """Two of ten negatives may be flagged, so all above 8 are."""
     negatives, positives = np.arange(1.0, 11), np.array([10.5, 9.5, 8.5, 8.0, 3.5])
@@ -52,11 +53,16 @@ def test_by_hand(way):
     close(slope**2, (2 * by_chord**2 + 2 * (centre * (1 + h) * h / LIMIT) ** 2) / 4)
 
 
-def _influence(scores, labels, limit):
-    return jm.influence(partial(jm.recall_at_fpr, max_fpr=limit), scores, labels)
+def _phi_and_error(scores, labels, limit=LIMIT, **given):
+    recall = partial(jm.recall_at_fpr, max_fpr=limit)
+    return [f(recall, scores, labels, **given) for f in (jm.influence, jm.standard_error)]
 
 
-_influence_at = jax.jit(_influence)  # one program for all limits
+_compiled = jax.jit(_phi_and_error)  # one program for all limits
+
+
+def phi_and_error(way, scores, labels, limit=LIMIT, **given):
+    return (_compiled if way is jax.jit else _phi_and_error)(scores, labels, limit, **given)
 
 
 @each_way
@@ -65,7 +71,7 @@ _influence_at = jax.jit(_influence)  # one program for all limits
 def test_written_formula(way, ties, limit, rng):
     scores, labels, _ = sample(rng, 60, ties=ties)
     metric = partial(jm.recall_at_fpr, max_fpr=limit)
-    phi = np.asarray((_influence_at if way is jax.jit else _influence)(scores, labels, limit))
+    phi = np.asarray(phi_and_error(way, scores, labels, limit)[0])
     positives, negatives = (scores[labels == c].astype(float) for c in (True, False))
     recall = formulas.height(positives, negatives, limit)
     close(metric(scores, labels), recall)
@@ -82,10 +88,9 @@ def test_written_formula(way, ties, limit, rng):
 def test_standard_errors_and_covariances(way, rng):
     scores, labels, weights = sample(rng, 60, batch=(3,))
     labels, weights = labels[0], weights[0].astype(float)
-    functions = (jm.covariance, jm.standard_error, jm.influence)
     for options in ({"weights": weights},) if way is jax.jit else ({}, {"weights": weights}):
-        found = way(lambda *x, **more: [f(RECALL, *x, **more) for f in functions])
-        covariance, error, phi = map(np.asarray, found(scores, labels, **options))
+        covariance = np.asarray(way(partial(jm.covariance, RECALL))(scores, labels, **options))
+        phi, error = map(np.asarray, _phi_and_error(scores, labels, **options))
         close(np.diagonal(covariance), error**2)
         sizes = [len(x) for x in classes(labels)]
         expected = sum(
@@ -100,26 +105,28 @@ def test_where_is_deletion(way, rng):
     scores, labels, weights = sample(rng, 60)
     where = rng.random(60) < 0.7
     spoiled = np.where(where, scores, np.nan)
-    functions = jm.influence, jm.standard_error
-    of_weights = way(partial(jm.standard_error, RECALL))
-    for given in ({}, {"weights": weights.astype(float)}):
+    of_items = {"weights": weights.astype(float)}
+    for given in (of_items,) if way is jax.jit else ({}, of_items):
         left = {name: x[where] for name, x in given.items()}
         alone = np.asarray(jm.influence(RECALL, scores[where], labels[where], **left))
-        both = way(lambda *x, **more: [f(RECALL, *x, **more) for f in functions])
-        phi, error_of_some = map(np.asarray, both(spoiled, labels, where=where, **given))
+        found = phi_and_error(way, spoiled, labels, where=where, **given)
+        phi, error_of_some = map(np.asarray, found)
         close(phi[where], alone)
         assert (phi[~where] == 0).all()
         error = jm.standard_error(RECALL, scores[where], labels[where], **left)
         close(error_of_some, error)
         weights_of_none = given.get("weights", np.ones(60)) * where
-        close(of_weights(scores, labels, weights=weights_of_none), error)
+        close(phi_and_error(way, scores, labels, weights=weights_of_none)[1], error)
 
 
 @each_way
 def test_weights(way, rng):
     """An item is one observation with its share of the weight; the slope is of effective sizes."""
     scores, labels, _ = sample(rng, 60)
-    influence = way(partial(jm.influence, RECALL))
+
+    def influence(*given, **options):
+        return phi_and_error(way, *given, **options)[0]
+
     alone = np.asarray(influence(scores, labels))
     close(influence(scores, labels, weights=np.full(60, 3.0)), alone)
     weights = rng.integers(1, 4, 60).astype(float)
@@ -234,9 +241,13 @@ def test_within_a_tie_the_straight_line_flags_a_part(way, weighted, rng):
     scores = rng.integers(0, 4, 60) + 1.0 * labels
     weights = rng.choice([1.0, 2.0], 60) if weighted else np.ones(60)
     given = {"weights": weights} if weighted else {}
-    for limit in (0.02, 0.4):
+
+    def linear(limit):
         recall = partial(jm.recall_at_fpr, max_fpr=limit, method="linear")
-        phi = np.asarray(way(partial(jm.influence, recall))(scores, labels, **given))
+        return [f(recall, scores, labels, **given) for f in (jm.influence, jm.standard_error)]
+
+    for limit, (phi, error) in zip((0.02, 0.4), map(way(linear), (0.02, 0.4)), strict=True):
+        recall, phi = partial(jm.recall_at_fpr, max_fpr=limit, method="linear"), np.asarray(phi)
         positives, negatives = (weights * x for x in (labels, ~labels))
         points = [scores >= x for x in np.unique(scores)[::-1]]
         fprs = np.array([0, *(negatives[x].sum() / negatives.sum() for x in points)])
@@ -254,7 +265,6 @@ def test_within_a_tie_the_straight_line_flags_a_part(way, weighted, rng):
         steep = (-phi / weighty / (flagged - limit))[~labels]
         close(steep, steep[0] + 0 * steep)
         assert steep[0] > 0
-        error = way(partial(jm.standard_error, recall))(scores, labels, **given)
         both = np.sqrt(jm.covariance(recall, scores[None], labels, **given)[0, 0])
         close(error, both)
         if not weighted:

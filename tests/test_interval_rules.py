@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import marked
+from fast import in_turn, marked
 from scipy import special, stats
 
 import jaxmetrics as jm
@@ -42,6 +42,12 @@ def doubled(function, *args):
         rows = [compiled(*tree.unflatten(row)) for row in zip(*padded, strict=True)]
     size = math.prod(shape)
     return jax.tree.map(lambda *x: np.concatenate(x)[:size].reshape(shape), *rows)
+
+
+def by_numpy(function, *args):
+    """The result by NumPy, which is that of JAX: see test_numpy_and_jax_say_the_same."""
+    with np.errstate(all="ignore"):
+        return function(*jax.tree.map(np.float64, args))
 
 
 def moments(estimate, variances, sizes):
@@ -191,8 +197,9 @@ def test_gamma_survival():
         found, expected = doubled(of_shape, x), special.gammaincc(halves / 2, x)
         np.testing.assert_allclose(found, expected, rtol=3e-13, atol=1e-290)
         np.testing.assert_array_equal(of_shape(x), expected)
-        single = jax.jit(of_shape)(jnp.asarray(x, jnp.float32))
-        np.testing.assert_allclose(single, expected, rtol=1e-4, atol=1e-35)
+        if halves in (1, 8, 129):
+            single = jax.jit(of_shape)(jnp.asarray(x, jnp.float32))
+            np.testing.assert_allclose(single, expected, rtol=1e-4, atol=1e-35)
 
 
 def test_beta_quantile():
@@ -346,7 +353,7 @@ def test_binomial_quantile():
 def test_values():
     first = moments(0.9, (0.03, 0.02), (180, 20))
     second = moments(0.95, (0.012, 0.0096), (3000, 30))
-    limits = [doubled(areas.auc, x, 0.95) for x in (first, second)]
+    limits = [by_numpy(areas.auc, x, 0.95) for x in (first, second)]
     expected = [(0.78322811, 0.95167539), (0.87197641, 0.97479073)]
     np.testing.assert_allclose(limits, expected, rtol=0, atol=1e-8)
 
@@ -469,9 +476,9 @@ def sample_of_curve(seed, n1, n0):
     return positives, negatives
 
 
-@pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize(("seed", "n1", "n0", "max_fpr"), CURVES)
-def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
+@pytest.mark.parametrize(("curve", "level"), in_turn(CURVES, LEVELS))
+def test_written_formula_of_recall(curve, level):
+    seed, n1, n0, max_fpr = curve
     positives, negatives = sample_of_curve(seed, n1, n0)
 
     def height(fpr):
@@ -485,13 +492,13 @@ def test_written_formula_of_recall(seed, n1, n0, max_fpr, level):
         height(high),
         formulas.divided_area(positives, negatives, max_fpr),
     )
-    counts = doubled(recall.likely_counts, max_fpr, n0, level)
+    counts = by_numpy(recall.likely_counts, max_fpr, n0, level)
     box = recall.Box(*(height(x) if x >= 0 else 0.0 for x in counts))
     unweighted = moments(heights.at, (0.0, 0.0), (n0, n1))
-    found = doubled(recall.recall, unweighted, heights, box, max_fpr, level)
+    found = by_numpy(recall.recall, unweighted, heights, box, max_fpr, level)
     expected = formulas.recall(positives, negatives, max_fpr, level)
     np.testing.assert_allclose(found, expected, rtol=1e-9)
-    slope = doubled(recall.squared_slope, heights, max_fpr, (n0, n1))
+    slope = by_numpy(recall.squared_slope, heights, max_fpr, (n0, n1))
     np.testing.assert_allclose(
         slope, formulas.squared_slope(positives, negatives, max_fpr), rtol=1e-9
     )
@@ -520,16 +527,16 @@ def test_the_box_widens_where_the_slope_is_wrong():
 
 def test_counts_of_the_box():
     level, n0, max_fpr = 0.95, np.array([40.0, 300.0, 5000.0]), np.float64(0.05)
-    fewest, last, most, *ends = doubled(recall.likely_counts, max_fpr, n0, level)
+    fewest, last, most, *ends = by_numpy(recall.likely_counts, max_fpr, n0, level)
     np.testing.assert_allclose(fewest * n0, stats.binom.ppf(0.1, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(last * n0, stats.binom.ppf(0.9, n0, max_fpr) - 1, atol=1e-9)
     np.testing.assert_allclose(most * n0, stats.binom.ppf(0.9, n0, max_fpr), atol=1e-9)
     for x, q in zip([ends[0] + 1 / n0, ends[1]], [0.00125, 0.99875], strict=True):
         np.testing.assert_allclose(x * n0, stats.binom.ppf(q, n0, max_fpr), atol=1e-9)
-    fewest, *_ = doubled(recall.likely_counts, 0.01, 30.0, level)
+    fewest, *_ = by_numpy(recall.likely_counts, 0.01, 30.0, level)
     assert fewest < 0  # none may be above, so the recall may be 0
-    assert doubled(recall.likely_counts, 1.0, 30.0, level)[-1] == 1
-    counts = doubled(recall.likely_counts, 0.95, 10.0, level)
+    assert by_numpy(recall.likely_counts, 1.0, 30.0, level)[-1] == 1
+    counts = by_numpy(recall.likely_counts, 0.95, 10.0, level)
     assert counts[1:3] == (1, 1)  # the limit may be 1
 
 
@@ -627,10 +634,10 @@ def test_estimates_that_do_not_vary():
 @each_rule
 def test_a_class_of_one_has_no_variance_to_trust(rule):
     if rule is average_precision:  # with few negatives it would not be as low
-        rule = partial(rule, odds=4.0)
-    wide = doubled(rule, moments(0.8, (np.nan, 0.05), (1, 50)), 0.95)
-    np.testing.assert_array_equal(doubled(rule, moments(0.8, (0.0, 0.05), (1, 50)), 0.95), wide)
-    narrow = doubled(rule, moments(0.8, (0.05, 0.05), (200, 50)), 0.95)
+        rule = partial(rule, odds=np.float64(4.0))
+    wide = by_numpy(rule, moments(0.8, (np.nan, 0.05), (1, 50)), 0.95)
+    np.testing.assert_array_equal(by_numpy(rule, moments(0.8, (0.0, 0.05), (1, 50)), 0.95), wide)
+    narrow = by_numpy(rule, moments(0.8, (0.05, 0.05), (200, 50)), 0.95)
     assert wide[0] < narrow[0]
     assert wide[1] > narrow[1]
 
@@ -649,7 +656,7 @@ def test_every_window(rng):
     sample = many_samples(rng)
     for max_fpr in (1e-4, 0.01, 0.5, 1.0):
         for tpr in (sample.estimate, np.ones_like(sample.estimate)):
-            low, high = doubled(partial_auc, sample, 0.95, max_fpr, tpr)
+            low, high = by_numpy(partial_auc, sample, 0.95, max_fpr, tpr)
             assert np.all((low >= 0) & (low <= sample.estimate))
             assert np.all((high <= 1) & (high >= sample.estimate))
 
@@ -672,7 +679,7 @@ def test_no_estimate_no_limits(rule):
 
 def test_no_limits_where_the_height_of_the_curve_is_not_known():
     sample = moments(np.array([0.9, 1.0]), (0.1, 0.1), (9, 9))
-    assert np.all(np.isnan(doubled(partial_auc, sample, 0.95, 0.1, np.nan)))
+    assert np.all(np.isnan(by_numpy(partial_auc, sample, 0.95, 0.1, np.nan)))
 
 
 # ---- invariances
@@ -723,7 +730,7 @@ def test_numpy_and_jax_say_the_same(rule, level, rng):
 @pytest.mark.parametrize(
     ("rule", "mode", "batched"),
     [(rules.logit_t, False, False), (rules.logit_t, True, False)]
-    + [marked(rule, False, True, fast=name == "partial_auc") for name, rule in RULES.items()],
+    + [marked(rule, False, True, fast=name == "logit_t") for name, rule in RULES.items()],
 )
 def test_jit_vmap_and_modes(rule, mode, batched, rng):
     # Inputs that are exact in float32.

@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from fast import marked
+from fast import in_turn, marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import segment_sorts, sorting
@@ -60,7 +60,12 @@ def agree(metric, scores, labels, **others):
     return found
 
 
-@pytest.mark.parametrize("name", METRICS)
+def in_turns(of, step=2):
+    """The metrics, of which those with an even number are fast, or with an odd one."""
+    return [marked(x, fast=i % step in of) for i, x in enumerate(METRICS)]
+
+
+@pytest.mark.parametrize("name", in_turns([1]))
 def test_rows(name, monkeypatch):
     """Arrays that broadcast; a NaN counts where it is not masked."""
     rng = np.random.default_rng(0)
@@ -79,27 +84,39 @@ def test_rows(name, monkeypatch):
     np.testing.assert_allclose(of_segments, found[1], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", [marked(x, fast=i % 2 == 0) for i, x in enumerate(METRICS)])
+def _segments(rng):
+    scores, labels = drawn(rng, (2, 60), "float64")
+    return scores, labels, rng.integers(0, 8, (2, 60)), rng.random(60) < 0.7
+
+
+@pytest.mark.parametrize("name", in_turns([0]))
 def test_segments(name):
     """Of any length and in any order, some without items."""
-    rng = np.random.default_rng(1)
-    scores, labels = drawn(rng, (2, 60), "float64")
-    ids = rng.integers(0, 8, (2, 60))
-    where = rng.random(60) < 0.7
+    scores, labels, ids, where = _segments(np.random.default_rng(1))
     agree(METRICS[name], scores, labels[0] / 3, segments=ids, where=where, num_segments=9)
+
+
+@pytest.mark.parametrize("name", in_turns([2], 4))
+def test_segments_of_integers(name):
+    scores, labels, ids, _ = _segments(np.random.default_rng(1))
     found = agree(METRICS[name], scores.astype("int8"), labels[0], segments=ids[0], num_segments=40)
     alone = METRICS[name](scores[1], labels[0], segments=ids[0], num_segments=40)
     np.testing.assert_allclose(alone, found[1], rtol=1e-6)
 
 
-@pytest.mark.parametrize("name", ["ndcg", "precision of those there are", "hit rate"])
-def test_nothing(name):
-    for shape in ((0,), (3, 0), (0, 4)):
-        agree(METRICS[name], np.zeros(shape, "float32"), np.zeros(shape, int))
-    none = np.zeros(0, "float32"), np.zeros(0, int)
-    agree(METRICS[name], *none, segments=np.zeros(0, int), num_segments=2)
-    many = np.zeros((0, 5), "float32"), np.zeros(5, int)
-    agree(METRICS[name], *many, segments=np.arange(5), num_segments=5)
+NOTHING = [(0,), (3, 0), (0, 4), "segments", "rows of segments"]
+
+
+@pytest.mark.parametrize(
+    ("shape", "name"), in_turn(NOTHING, ["ndcg", "precision of those there are", "hit rate"])
+)
+def test_nothing(shape, name):
+    ids = np.zeros(0, int) if shape == "segments" else np.arange(5)
+    segments = {} if isinstance(shape, tuple) else {"segments": ids, "num_segments": len(ids) or 2}
+    items, of_scores = shape, shape
+    if segments:
+        items, of_scores = ids.shape, ids.shape if shape == "segments" else (0, 5)
+    agree(METRICS[name], np.zeros(of_scores, "float32"), np.zeros(items, int), **segments)
 
 
 def test_nothing_is_compiled(monkeypatch):
@@ -115,15 +132,17 @@ def test_nothing_is_compiled(monkeypatch):
         jm.ndcg(scores, labels, gain=lambda label: label)
 
 
-def test_many_lists_without_items():
+@pytest.mark.parametrize(
+    "metric", [jm.ndcg, *(marked(x, fast=False) for x in (jm.dcg, partial(jm.precision_at_k, k=2)))]
+)
+def test_many_lists_without_items(metric):
     """More than 16 bits can number."""
     ids = np.array([5, 5, 5, 65541, 65541, 70000, 3])
     scores = np.array([0.1, 0.5, 0.3, 0.2, 0.9, 0.4, 0.7], "float32")
     labels = np.array([1, 0, 2, 1, 0, 1, 1])
-    for metric in (jm.ndcg, jm.dcg, partial(jm.precision_at_k, k=2)):
-        found = agree(metric, scores, labels, segments=ids, num_segments=100_000)
-        few = metric(scores[:3], labels[:3], segments=ids[:3] - 5, num_segments=1)
-        np.testing.assert_allclose(found[5], few[0], rtol=1e-6)
+    found = agree(metric, scores, labels, segments=ids, num_segments=100_000)
+    few = metric(scores[:3], labels[:3], segments=ids[:3] - 5, num_segments=1)
+    np.testing.assert_allclose(found[5], few[0], rtol=1e-6)
 
 
 def test_a_mask_for_each_of_several_rows():

@@ -78,18 +78,22 @@ def test_the_head_is_used_where_it_suffices(rng, monkeypatch):
     n = 9000
     scores = rng.normal(size=n).astype("float32")
 
-    def capacities(loss, labels, scores):
+    @jax.jit
+    def recall(scores, labels, max_fpr, band):
+        return jm.losses.recall_at_fpr_loss(scores, labels, max_fpr=max_fpr, band=band)
+
+    def capacities(loss, labels, scores, max_fpr=0.05, band=0.5):
         used.clear()
-        jax.block_until_ready(jax.jit(loss)(scores, labels))
+        jax.block_until_ready(loss(scores, labels, max_fpr, band))
         jax.effects_barrier()
         return set(used)
 
     few, many = rng.random(n) < 0.05, rng.random(n) < 0.5
-    recall = partial(jm.losses.recall_at_fpr_loss, max_fpr=0.05)
     assert capacities(recall, few, scores) == {n // 2}
-    assert capacities(partial(recall, band=0.0), few, scores) == {n // 8}
-    assert capacities(partial(recall, max_fpr=0.9), few, scores) == {None}
+    assert capacities(recall, few, scores, band=0.0) == {n // 8}
+    assert capacities(recall, few, scores, max_fpr=0.9) == {None}
     batch = np.stack([scores, -scores])
-    assert capacities(jax.vmap(recall, in_axes=(0, None)), few, batch) == {None}
+    of_batch = jax.vmap(recall, in_axes=(0, None, None, None))
+    assert capacities(of_batch, few, batch) == {None}
     assert capacities(recall, many, scores) == {n // 2}
     _evaluated._loss_of_rows.clear_cache()

@@ -56,7 +56,7 @@ def test_a_first_visit_is_the_objective(rng, x64):
             kl_weight=0.5,
         )
 
-    (value, state), gradient = jax.value_and_grad(loss, has_aux=True)(given)
+    (value, state), gradient = jax.jit(jax.value_and_grad(loss, has_aux=True))(given)
     expected = jax.value_and_grad(lambda s: soft_maximum(s, *kept[1:]))(jnp.asarray(kept[0]))
     assert_allclose(value, expected[0], rtol=1e-12)
     assert_allclose(gradient[where], expected[1], rtol=1e-9, atol=1e-12)
@@ -87,14 +87,18 @@ def test_tied_pairs_have_the_slope_of_the_surrogate(surrogate, far, x64):
     """At the start of training all scores may be equal. Of a large `kl_weight` it is the mean."""
     scores, labels = -far * (jnp.arange(6) > 3), np.arange(6) < 2
 
+    @jax.jit
+    @jax.grad
     def soft(scores):
         given = {"surrogate": surrogate, "kl_weight": 1e6, "temperature": 1.0}
         return KL.apply(KL.init(6), scores, labels, np.arange(6), **given)[0]
 
+    @jax.jit
+    @jax.grad
     def mean(scores):
         return jm.losses.pairwise_auc_loss(scores, labels, surrogate=surrogate, temperature=1.0)
 
-    assert_allclose(jax.grad(soft)(scores), jax.grad(mean)(scores), rtol=1e-4, atol=1e-12)
+    assert_allclose(soft(scores), mean(scores), rtol=1e-4, atol=1e-12)
 
 
 def test_a_later_visit_is_a_moving_average(rng, x64):
@@ -119,7 +123,7 @@ def test_nothing_overflows():
     labels, index = np.array([1, 0, 0]), np.arange(3)
     apply = partial(KL.apply, labels=labels, index=index, kl_weight=0.001, step_size=0.1)
     _, state = apply(KL.init(3), jnp.array([5.0, 0.0, 0.0]))
-    of = jax.value_and_grad(lambda s: apply(state, s), has_aux=True)
+    of = jax.jit(jax.value_and_grad(lambda s: apply(state, s), has_aux=True))
     (value, state), gradient = of(jnp.array([-1e4, 0.0, -3.0]))
     assert np.isfinite(value)
     assert np.isfinite(gradient).all()
@@ -161,15 +165,17 @@ def test_without_a_class_nothing_happens(name, rng):
     scores, labels = sample(rng)
     index = np.arange(30)
     _, state = LOSSES[name](INIT[name](30), scores, labels, index)
+
+    def apply(scores, labels, where):
+        return LOSSES[name](state, scores, labels, index, where=where)
+
+    of = jax.jit(jax.value_and_grad(apply, has_aux=True))
     for y, where in (
         (labels & False, labels | True),
         (labels | True, labels | True),
         (labels, labels & False),
     ):
-        of = jax.value_and_grad(
-            lambda s, y=y, where=where: LOSSES[name](state, s, y, index, where=where), has_aux=True
-        )
-        (value, after), gradient = of(jnp.asarray(scores))
+        (value, after), gradient = of(scores, y, where)
         assert value == 0
         assert not gradient.any()
         assert_allclose(after[0], state[0])
@@ -235,8 +241,9 @@ def test_in_a_scan_with_optax(name, rng):
     run = jax.jit(lambda carry, batches: jax.lax.scan(step, carry, batches))
     (params, _, state), values = run(start, batches)
     area = partial(jm.partial_auc, labels=labels, max_fpr=0.3, scale="range")
-    assert area(x @ params) > area(-x[:, 1]) + 0.2
-    assert area(x @ params) > 0.95 * area(x[:, 0])  # of which labels are made
+    items = np.asarray(x)
+    assert area(items @ params) > area(-items[:, 1]) + 0.2
+    assert area(items @ params) > 0.95 * area(items[:, 0])  # of which labels are made
     assert values[-20:].mean() < values[:20].mean()
     half, _ = run(start, batches[:100])
     restored = jax.tree.map(lambda a: jnp.asarray(np.asarray(a)), half)
@@ -305,13 +312,15 @@ def test_slopes_in_weights_are_those_of_the_loss(name, rng, x64):
     scores, labels = sample(rng)
     weights = rng.random(len(labels)) * (np.arange(len(labels)) % 5 > 0)
 
+    @jax.jit
+    @jax.value_and_grad
     def of_weights(weights):
         index = np.arange(len(labels))
         return LOSSES[name](INIT[name](len(labels)), scores, labels, index, weights=weights)[0]
 
-    slopes = jax.grad(of_weights)(jnp.asarray(weights))
+    value, slopes = of_weights(weights)
     step = 1e-7 * np.eye(len(labels))
-    differences = [(of_weights(weights + x) - of_weights(weights)) / 1e-7 for x in step]
+    differences = [(of_weights(weights + x)[0] - value) / 1e-7 for x in step]
     some = slice(None) if name == "kl" else labels  # whose edge moves with the negatives' weights
     assert_allclose(slopes[some], np.array(differences)[some], atol=1e-5)
 
@@ -321,8 +330,7 @@ def test_pairs_far_above_the_mean_leave_the_loss_finite(rng):
     labels, scores = np.arange(64) < 8, np.float32([100, 0] + [-50] * 62)
     labels[2:8] = False
     given = scores, labels, np.arange(64)
-    value, slopes = jax.value_and_grad(lambda w: KL.apply(KL.init(64), *given, weights=w)[0])(
-        np.ones(64, np.float32)
-    )
+    of_weights = jax.value_and_grad(lambda w: KL.apply(KL.init(64), *given, weights=w)[0])
+    value, slopes = jax.jit(of_weights)(np.ones(64, np.float32))
     assert value == 0
     assert np.isfinite(slopes).all()

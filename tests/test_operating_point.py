@@ -20,8 +20,10 @@ from jaxmetrics.inference._intervals import metrics
 N, N_POSITIVE = 120, 40
 LABELS = np.arange(N) < N_POSITIVE
 KEY = jax.random.key(0)
-FEW = {"key": KEY, "n_resamples": 60}
+# Resamples of one number, of at most 128 items that tie, or do not, are one program for each rule.
+FEW = {"key": KEY, "n_resamples": 400}
 NAMES = ("recall", "fpr", "precision", "npv", "flagged", "cost", "recall_by_amount")
+UNSTRATIFIED = Request(**FEW, stratify=False)  # as `operating_point` draws
 COSTS = {"fp_cost": 1.0, "fn_cost": 5.0}
 RULES = {
     "max_fpr": {"max_fpr": 0.1},
@@ -56,13 +58,14 @@ def by_hand(scores, labels, threshold, prevalence=None, amounts=None, weights=No
 @pytest.mark.parametrize(
     ("rule", "prevalence"),
     [
-        *(marked(rule, None, fast=rule not in ("min_precision", "cost")) for rule in RULES),
+        # Of those that resample one is fast.
+        *(marked(x, None, fast="key" not in RULES[x]) for x in RULES),
         ("min_precision", 0.02),
         *(marked(rule, 0.02, fast=False) for rule in ("cost", "max_fpr")),
     ],
 )
 def test_reports_what_the_threshold_does(rule, prevalence, rng):
-    scores, amounts = drawn(rng), rng.lognormal(size=N)
+    scores, amounts = np.round(drawn(rng), 1), rng.lognormal(size=N)
     options = {**COSTS, **RULES[rule], "prevalence": prevalence, "amounts": amounts}
     point = jm.operating_point(scores, LABELS, **options)
     expected = by_hand(scores, LABELS, np.asarray(point.threshold.estimate), prevalence, amounts)
@@ -107,7 +110,7 @@ def test_rules_choose_the_best(x64, rng):
 
 
 def test_agrees_with_the_metrics(rng):
-    scores = drawn(rng)
+    scores = np.round(drawn(rng), 1)
     at = jm.operating_point(scores, LABELS, max_fpr=0.1)
     np.testing.assert_allclose(at.recall.estimate, jm.recall_at_fpr(scores, LABELS, max_fpr=0.1))
     assert at.threshold.estimate == jm.threshold_at_fpr(scores, LABELS, max_fpr=0.1)
@@ -121,7 +124,7 @@ def test_agrees_with_the_metrics(rng):
 def test_of_several_best_points_the_highest_threshold():
     """0.9 and 0.6 both have a recall - FPR of 0.5."""
     scores, labels = [0.9, 0.8, 0.6, 0.4, 0.3, 0.7], [1, 0, 1, 0, 0, 0]
-    point = jm.operating_point(scores, labels, criterion="youden", **FEW)
+    point = jm.operating_point(scores, labels, criterion="youden", **COSTS, **FEW)
     np.testing.assert_allclose(point.threshold.estimate, 0.9, rtol=1e-6)
     assert (point.recall.estimate, point.fpr.estimate) == (0.5, 0)
 
@@ -215,9 +218,7 @@ def test_costs_of_another_unit_choose_the_same_in_resamples(rng):
     """And tie alike, as few whole numbers do often."""
     items = Items(drawn(rng)[None].round(), LABELS)
     costs = ({"fp_cost": unit, "fn_cost": unit} for unit in (1, 0.1, 10))
-    chosen = [
-        replicates_of(partial(chosen_point, **x), items, Request(KEY, 300)).values for x in costs
-    ]
+    chosen = [replicates_of(partial(chosen_point, **x), items, UNSTRATIFIED).values for x in costs]
     for name, *found in zip(chosen[0]._fields, *chosen, strict=True):
         for other in found[1:]:
             np.testing.assert_array_equal(found[0], other, err_msg=name)
@@ -283,8 +284,8 @@ def test_threshold_does_not_depend_on_amounts(rng):
 def test_optimism_moves_the_limits():
     """Without any signal the best point of a sample is no better than chance, but looks so."""
     rng = np.random.default_rng(3)
-    scores = rng.normal(size=(40, N))
-    point = jm.operating_point(scores, LABELS, criterion="youden", key=KEY, n_resamples=200)
+    scores = rng.normal(size=(20, N))
+    point = jm.operating_point(scores, LABELS, criterion="youden", **COSTS, **FEW)
     apparent = point.recall.estimate - point.fpr.estimate
     middle = (point.recall.low + point.recall.high - point.fpr.low - point.fpr.high) / 2
     assert apparent.mean() > 0.08
@@ -330,6 +331,7 @@ def test_works_in_jit(rng):
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-4), inside, outside)
 
 
+@pytest.mark.slow  # that copies are as one item says more
 def test_clusters_widen(rng):
     scores, ids = np.repeat(drawn(rng)[::6], 6), np.repeat(np.arange(N // 6), 6)
     labels = np.repeat(LABELS[::6], 6)
@@ -348,7 +350,7 @@ def test_copies_in_clusters_are_as_one_item(prevalence, rng):
     labels = np.arange(40) < 15
     alone = np.where(labels, rng.uniform(1, 3, 40), rng.uniform(0, 2, 40)).round(3)
     scores, truth, ids = (np.repeat(x, 3) for x in (alone, labels, np.arange(40)))
-    given = {"clusters": ids, "key": KEY, "n_resamples": 400, "prevalence": prevalence}
+    given = {"clusters": ids, "prevalence": prevalence, **FEW}
     rates = ("recall", "fpr", "specificity", "precision", "npv")
     for threshold in (0.9, 1.5, 2.1, alone.max()):
         one = jm.operating_point(alone, labels, threshold=threshold, prevalence=prevalence)
@@ -375,7 +377,7 @@ def test_clusters_that_vary_alike_are_known_well(n_clusters):
 def test_few_clusters_that_decide_hardly_show_how_alike_items_are():
     """One of 40 clusters is flagged in part: that items are independent is not known from it."""
     labels, ids = np.arange(N) % 2 == 0, np.arange(N) // 3
-    given = {"threshold": 0.5, "clusters": ids, "key": KEY, "n_resamples": 400}
+    given = {"threshold": 0.5, "clusters": ids, **FEW}
     fpr = jm.operating_point(np.isin(np.arange(N), [1, 3, 60]) * 1.0, labels, **given).fpr
     assert fpr.estimate == 2 / 60
     # Beta limits of 40 draws, not of 60.
@@ -471,8 +473,8 @@ def test_runs_of_negatives_are_drawn_as_their_items_are(rule):
 
 
 SCANNED = (  # clusters with weights, and neither
-    ("min_precision", 15, True),
-    ("cost", None, False),
+    ("min_precision", None, False),
+    ("cost", 15, True),
 )
 
 
@@ -486,12 +488,12 @@ SCANNED = (  # clusters with weights, and neither
 def test_one_scan_finds_the_points_of_score_tables(rule, clusters, weighted, rng, monkeypatch):
     """Of tied items with amounts, in the same resamples."""
     rules = {"min_precision": {"min_precision": 0.6}, "youden": {"criterion": "youden"}}
-    metric = partial(chosen_point, **rules.get(rule, COSTS), prevalence=0.2)
+    metric = partial(chosen_point, **COSTS, **rules.get(rule, {}), prevalence=0.2)
     scores = np.round(drawn(rng), 1)[None]
     weights = rng.integers(0, 4, N) / 4 if weighted else None
     items = Items(scores, LABELS, weights, amounts=rng.lognormal(size=N))
     ids = None if clusters is None else (np.arange(N) % clusters, clusters)
-    request = Request(KEY, 50, stratify=clusters is None, clusters=ids)
+    request = Request(**FEW, stratify=clusters is None, clusters=ids)
     by_scan = replicates_of(metric, items, request).values
     monkeypatch.setattr(metrics, "by_rule", None)
     by_table = replicates_of(metric, items, request).values
@@ -546,18 +548,19 @@ def test_limits_of_the_cheapest_threshold_of_clusters(rng):
 
 
 @pytest.mark.parametrize(
-    "rule", [{"max_fpr": 0.1}, marked({"min_recall": 0.8}, fast=False), {"min_recall": 1.0}]
+    "rule", [{"max_fpr": 0.3}, marked({"min_recall": 0.8}, fast=False), {"min_recall": 1.0}]
 )
 def test_limits_of_a_quantile_of_clusters(rule, rng):
     """Copies in one cluster are as one item; of items of their own the limits differ by a rank."""
-    scores, given = drawn(rng), {"key": KEY, "n_resamples": 20, **rule}
-    alone = jm.operating_point(scores, LABELS, **rule).threshold
-    single = jm.operating_point(scores, LABELS, clusters=np.arange(N), **given).threshold
-    ids = np.repeat(np.arange(N), 3)
-    copies = np.repeat(scores, 3), np.repeat(LABELS, 3)
-    whole = jm.operating_point(*copies, clusters=ids, **given).threshold
+    scores, given = drawn(rng), {**FEW, **rule}
+    few, labels, each = scores[::3].copy(), LABELS[::3], np.arange(N // 3)
+    few[-1] = few[0]  # a tie, which the programs of copies allow for
+    alone = jm.operating_point(few, labels, **rule).threshold
+    single = jm.operating_point(few, labels, clusters=each, **given).threshold
+    copies = np.repeat(few, 3), np.repeat(labels, 3)
+    whole = jm.operating_point(*copies, clusters=np.repeat(each, 3), **given).threshold
     assert (whole.low, whole.high) == (single.low, single.high)
-    of_class = np.sort(np.float32(scores[LABELS if "min_recall" in rule else ~LABELS]))
+    of_class = np.sort(np.float32(few[labels if "min_recall" in rule else ~labels]))
     ends = np.searchsorted(of_class, [single.low, alone.low, alone.high, single.high])
     assert max(abs(ends[1] - ends[0]), abs(ends[3] - ends[2])) <= 1
     # As many as the variance by hand: of pairs of positives, which are in one cluster.
@@ -624,16 +627,19 @@ def test_limits_of_the_lowest_precise_threshold(prevalence, n_clusters, rng):
 
 def test_limits_of_a_precision_that_all_or_nothing_has():
     """Infinite where all or nothing may be precise: three of three are too few for 0.5."""
-    scores, labels = np.arange(60.0), np.arange(60) < 30
+    scores = np.append(np.arange(60.0), [0, -1])  # a positive and a negative tie near the end
 
-    def limits(labels, **options):
+    def limits(top, **options):
+        labels = np.append(top, [False, True])
         found = jm.operating_point(scores, labels, **options, **FEW).threshold
         return float(found.low), float(found.high)
 
-    assert limits(labels, min_precision=0.9) == (54, np.inf)  # 0.9 k <= 1.96 (0.81 k + 1.64)^.5
-    assert limits(labels, min_precision=0.1)[0] == -np.inf
-    assert limits(scores >= 57, min_precision=0.5)[1] == np.inf
-    assert limits(scores >= 40, min_precision=0.5)[1] < np.inf
+    half, order = np.arange(60) < 30, np.arange(60)
+    assert limits(half, min_precision=0.9) == (54, np.inf)  # 0.9 k <= 1.96 (0.81 k + 1.64)^.5
+    assert limits(half, min_precision=0.1)[0] == -np.inf
+    for most, ends in ((57, True), (40, False)):
+        found = limits((order >= most) | (order == 0), min_precision=0.5)[1]
+        assert (found == np.inf) == ends
 
 
 TEN, THREE_OF_FIVE = np.arange(9.0, -1, -1), np.isin(np.arange(10), [0, 1, 4])
@@ -649,7 +655,7 @@ def test_a_precision_that_is_just_met(limit):
     """Three of five are 0.6, also to the digits of a 32-bit limit: eager, traced and resampled."""
     assert _threshold(limit) == jax.jit(_threshold)(limit) == 5
     items = Items(TEN[None], THREE_OF_FIVE)
-    found = replicates_of(partial(chosen_point, min_precision=limit), items, Request(KEY, 2))
+    found = replicates_of(partial(chosen_point, min_precision=limit), items, UNSTRATIFIED)
     assert found.values.threshold[0] == 5
 
 
@@ -668,7 +674,8 @@ def test_undefined_rows_of_clusters_are_nan(rule):
 
 
 def test_few_clusters_are_warned_of(rng):
-    labels, given = np.arange(100) % 2 == 0, {"key": KEY, "n_resamples": 20}
-    scores, clusters = rng.normal(size=100) + labels, np.arange(100) // 10
+    clusters = np.arange(N) // 3
+    labels = (np.arange(N) % 3 == 0) & (clusters < 10)
+    scores = np.round(rng.normal(size=N) + labels, 1)
     with pytest.warns(UserWarning, match="the limits rest on 10 clusters with positives"):
-        jm.operating_point(scores, labels, threshold=0.5, clusters=clusters, **given)
+        jm.operating_point(scores, labels, threshold=0.5, clusters=clusters, **FEW)

@@ -19,7 +19,7 @@ from jaxmetrics._roc import host_batches, host_placements, record, selection
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 from jaxmetrics.inference._influence import host_slopes, variance
-from tests.registry import METRICS
+from tests.registry import FIRST, METRICS
 
 OF_PLACEMENTS = [x for x in METRICS if record_of(x.metric).of_placements is not None]
 N = 13
@@ -59,15 +59,6 @@ def _items(rng, given):
     return labels, {name: some[name] for name in given}
 
 
-def _dtypes(given):
-    """Pairs of a metric and a dtype: float32, and of the others in turn; the rest with -m slow."""
-    for i, entry in enumerate(OF_PLACEMENTS):
-        turn = 4 if given else 2  # what orders weighted items is one sort for all metrics
-        for j, dtype in enumerate(DTYPES):
-            slow = () if j == 0 or (i + j) % turn == 0 else pytest.mark.slow
-            yield pytest.param(entry, dtype, given, id=f"{entry.name}-{dtype}-{given}", marks=slow)
-
-
 @cache
 def _program(metric):
     return jax.jit(lambda s, y, options: metric(s, y, **options))
@@ -76,32 +67,53 @@ def _program(metric):
 GIVEN = ((), ("where",), ("weights",), ("where", "weights", "amounts"))
 
 
+def _cases(fast):
+    """Of metrics, dtypes and what is given; `fast` of their numbers, and not of one option."""
+    for g, given in enumerate(GIVEN):
+        for i, entry in enumerate(OF_PLACEMENTS):
+            for j, dtype in enumerate(DTYPES):
+                slow = () if len(given) != 1 and fast(i, j, g) else pytest.mark.slow
+                name = f"{entry.name}-{dtype}-{given}"
+                yield pytest.param(entry, dtype, given, id=name, marks=slow)
+
+
+def _drawn(entry, dtype, given):
+    given = [x for x in given if x != "amounts" or record_of(entry.metric).amounts]
+    rng = np.random.default_rng(0)
+    for _ in range(12):
+        yield _scores(rng, dtype), *_items(rng, given)
+
+
+def _same(host, other, *items):
+    assert (host.dtype, host.shape) == (other.dtype, other.shape)
+    np.testing.assert_array_equal(host, other, err_msg=" ".join(map(str, items)))
+
+
 @pytest.mark.parametrize(
-    ("entry", "dtype", "given"),
-    [
-        pytest.param(*x.values, id=x.id, marks=pytest.mark.slow if len(given) == 1 else x.marks)
-        for given in GIVEN
-        for x in _dtypes(given)
-    ],
+    ("entry", "dtype", "given"), _cases(lambda i, j, g: j == 0 or (i + j) % 4 == 0)
 )
 def test_host_and_table_agree(entry, dtype, given, monkeypatch):
     """To the last bit of float32; ties, -0.0, infinities, NaN, one class; whole and in parts."""
-    given = [x for x in given if x != "amounts" or record_of(entry.metric).amounts]
-    rng = np.random.default_rng(0)
-    compiled = _program(entry.metric)
-    for _ in range(12):
-        scores, (labels, options) = _scores(rng, dtype), _items(rng, given)
+    for scores, labels, options in _drawn(entry, dtype, given):
         host = entry.metric(scores, labels, **options)
-        wide = scores.astype(np.float32)  # in one program for all dtypes
-        table = compiled(wide, labels, {k: jnp.asarray(v) for k, v in options.items()})
         with monkeypatch.context() as patch:
             cut(patch)
-            found = [table, entry.metric(scores, labels, **options)]
-        if "amounts" not in given:  # of a table nothing is selected
-            found.append(entry.metric(jm.score_table(scores, labels, **options)))
-        for other in found:
-            assert (host.dtype, host.shape) == (other.dtype, other.shape)
-            np.testing.assert_array_equal(host, other, err_msg=f"{scores} {labels} {options}")
+            _same(host, entry.metric(scores, labels, **options), scores, labels, options)
+        if "amounts" not in options:  # of a table nothing is selected
+            table = jm.score_table(scores, labels, **options)
+            _same(host, entry.metric(table), scores, labels, options)
+
+
+@pytest.mark.parametrize(
+    ("entry", "dtype", "given"), _cases(lambda i, j, g: j == 0 and (i + bool(g)) % 2 == 0)
+)
+def test_host_and_program_agree(entry, dtype, given):
+    """Each metric has one fast program: with all that may be given, or with none of it."""
+    compiled = _program(entry.metric)
+    for scores, labels, options in _drawn(entry, dtype, given):
+        wide = scores.astype(np.float32)  # in one program for all dtypes
+        found = compiled(wide, labels, {k: jnp.asarray(v) for k, v in options.items()})
+        _same(entry.metric(scores, labels, **options), found, scores, labels, options)
 
 
 LIMITED = [  # metrics, and the option that is their limit
@@ -117,37 +129,54 @@ LIMITED = [  # metrics, and the option that is their limit
 ]
 
 
-@pytest.mark.parametrize(("turn", "weighted"), in_turn(range(len(LIMITED)), (False, True)))
-def test_limits(turn, weighted):
+LIMITS = {
+    "one": np.array(0.3),
+    "many": np.linspace(0.01, 1, 40),
+    "none": np.array([]),
+    "of JAX": jnp.array([0.25, 0.7]),
+    "bfloat16": jnp.array([0.25, 0.3, 0.99], jnp.bfloat16),
+    "float16": np.array(0.1, np.float16),
+}
+
+
+def _fast_limit(turn, weighted, i):
+    """One limit or many, and without weights one of the odd ones, each of which has a program."""
+    return (turn + weighted) % 2 == 0 and i in (turn // 2 % 2, 2 + (turn // 2 + 1) % 4)
+
+
+@pytest.mark.parametrize(
+    ("turn", "weighted", "name"),
+    [
+        marked(turn, weighted, name, fast=_fast_limit(turn, weighted, i))
+        for turn in range(len(LIMITED))
+        for weighted in (False, True)
+        for i, name in enumerate(LIMITS)
+        if i < 2 or not weighted  # sums of weights are compared with a tolerance, and rounded
+    ],
+)
+def test_limits(turn, weighted, name):
     """None, few and many limits, which jit may not know, in dtypes that several counts share.
 
     By NumPy all of them, which are those of a program that knows the limit, or does not, or those
     of a table, in turn.
     """
-    metric, name = LIMITED[turn]
+    metric, option = LIMITED[turn]
     rng = np.random.default_rng(5)
     n = 3000
     labels = rng.random(n) < 0.4
     options = {"weights": rng.choice([0.1, 0.2, 0.7], n) * 1e200} if weighted else {}
     options = {k: v.astype(np.float64) for k, v in options.items()}
-    limits = [np.array(0.3), np.linspace(0.01, 1, 40)]
-    if not weighted:  # sums of weights are compared with a tolerance, and rounded
-        limits += [np.array([]), jnp.array([0.25, 0.7])]
-        limits += [jnp.array([0.25, 0.3, 0.99], jnp.bfloat16), np.array(0.1, np.float16)]
+    limit = LIMITS[name]
     with jax.enable_x64(True):
         scores = np.round(rng.normal(size=n) + labels, 2)
-        table = jm.score_table(scores, labels, **options)
-        for i, limit in enumerate(limits):
-            if i > 1 and (i + turn) % 2:  # of the odd ones half, as each has a program
-                continue
-            host = metric(scores, labels, **options, **{name: limit})
-            known = partial(metric, **options, **{name: limit})
-            other = (
-                lambda x: jax.jit(lambda x: metric(scores, labels, **options, **{name: x}))(x),
-                lambda _, known=known: jax.jit(known)(scores, labels),
-                lambda x: metric(table, **{name: x}),
-            )[(i + turn) % 3](limit)
-            jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other)
+        host = metric(scores, labels, **options, **{option: limit})
+        known = partial(metric, **options, **{option: limit})
+        other = (
+            lambda x: jax.jit(lambda x: metric(scores, labels, **options, **{option: x}))(x),
+            lambda _: jax.jit(known)(scores, labels),
+            lambda x: metric(jm.score_table(scores, labels, **options), **{option: x}),
+        )[(list(LIMITS).index(name) + turn) % 3](limit)
+        jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other)
 
 
 def test_results_stay_on_the_device_of_the_scores():
@@ -194,7 +223,7 @@ def test_without_compilation():
 
 
 def test_doubles_are_not_rounded(parts):
-    """Scores that float32 cannot tell apart, and in x64 mode the same digits as the table."""
+    """Scores that float32 cannot tell apart."""
     rng = np.random.default_rng(1)
     for entry in OF_PLACEMENTS:
         for _ in range(6):
@@ -204,11 +233,23 @@ def test_doubles_are_not_rounded(parts):
             if entry.rank_only and not entry.threshold:
                 found = [entry.metric(x, labels, **options) for x in (scores, ranks)]
                 np.testing.assert_array_equal(*found)
-            with jax.enable_x64(True):
-                compiled = jax.jit(entry.metric)(scores, labels, **options)
-                np.testing.assert_allclose(
-                    entry.metric(scores, labels, **options), compiled, rtol=1e-14, atol=1e-15
-                )
+
+
+ONE_OF_EACH_KIND = pytest.mark.parametrize(
+    "entry", [marked(x, fast=x.name in FIRST) for x in OF_PLACEMENTS], ids=lambda x: x.name
+)
+
+
+@ONE_OF_EACH_KIND
+def test_doubles_have_the_digits_of_a_program(entry, parts, x64):
+    """Of which NumPy and the program take the same way for all metrics."""
+    rng = np.random.default_rng(1)
+    compiled = jax.jit(entry.metric)
+    for _ in range(6):
+        labels, options = _items(rng, ("where",))
+        scores = 1 + rng.integers(-2, 3, N) * 1e-12
+        found, wanted = (f(scores, labels, **options) for f in (entry.metric, compiled))
+        np.testing.assert_allclose(found, wanted, rtol=1e-14, atol=1e-15)
 
 
 WITH_HEAD = {
@@ -296,6 +337,9 @@ def test_heads_of_doubles(name, n_of_heads, x64):
         np.testing.assert_allclose(host, compiled(scores, labels), rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.parametrize(
+    "n_of_heads", [marked(x, fast=x == "fitting") for x in HEADS], indirect=True
+)
 def test_heads_of_amounts(n_of_heads):
     rng = np.random.default_rng(7)
     recall = partial(jm.recall_at_fpr, max_fpr=0.1, method="linear")
@@ -308,7 +352,7 @@ def test_heads_of_amounts(n_of_heads):
 
 @pytest.mark.parametrize(
     ("name", "n_of_heads"),
-    [marked(name, "fitting", fast=name == "corner") for name in WITH_HEAD]
+    [marked(name, "fitting", fast=name == "recall") for name in WITH_HEAD]
     + [marked("area", "few", fast=False), marked("recall", "whole", fast=False)],
     indirect=["n_of_heads"],
 )
@@ -318,15 +362,15 @@ def test_heads_of_batches(name, n_of_heads):
     rng = np.random.default_rng(8)
     rows = [_with_head(rng, n_of_heads, "float32") for _ in range(6)]
     scores, labels, where = (np.stack(x) for x in zip(*rows, strict=True))
-    one = jax.jit(partial(metric, max_fpr=0.1))
-    wanted = np.array([one(s, y, where=m) for s, y, m in zip(scores, labels, where, strict=True)])
+    one, row = jax.jit(partial(metric, max_fpr=0.1)), partial(metric, max_fpr=0.1)  # by NumPy
+    wanted = np.array([row(s, y, where=m) for s, y, m in zip(scores, labels, where, strict=True)])
     mapped = jax.jit(jax.vmap(lambda s, y, m: metric(s, y, where=m, max_fpr=0.1)))
     mapped = mapped.lower(scores, labels, where)
     np.testing.assert_array_equal(mapped.compile()(scores, labels, where), wanted)
     assert "stablehlo.case" in mapped.as_text()
     shaped = one(scores.reshape(2, 3, -1), labels[:3], where=where[:1])
     crossed = [
-        [one(s, y, where=where[0]) for s, y in zip(x, labels, strict=False)]
+        [row(s, y, where=where[0]) for s, y in zip(x, labels, strict=False)]
         for x in scores.reshape(2, 3, -1)
     ]
     np.testing.assert_array_equal(shaped, np.array(crossed))
@@ -357,33 +401,63 @@ def test_derivatives_of_heads(n_of_heads):
     np.testing.assert_array_equal(slopes, np.zeros_like(scores))
 
 
-def test_rows_in_turn(monkeypatch):
-    """Long rows of a batch are taken one by one: of tables too, of results with several parts."""
+OF_LONG_ROWS = {
+    "parts": partial(jm.precision_at_recall, min_recall=0.5, return_threshold=True),
+    "limits": partial(jm.threshold_at_fpr, max_fpr=np.float32([0.1, 0.5])),
+}
+
+
+def _long_rows(monkeypatch):
     monkeypatch.setattr(host, "LONG", 0)
     rng = np.random.default_rng(11)
     shape, n = (2, 3), 17
     scores = rng.integers(0, 9, (*shape, n)).astype(np.float32)
     labels, where = rng.random((3, n)) < 0.5, rng.random((2, 1, n)) < 0.8
-    weights = rng.integers(1, 9, (*shape, n)) / 4
-    best = partial(jm.precision_at_recall, min_recall=0.5, return_threshold=True)
-    for metric in (best, partial(jm.threshold_at_fpr, max_fpr=np.float32([0.1, 0.5]))):
-        of = partial(lambda f, s, y, w, m: f(s, y, weights=w, where=m), metric)
-        items = (*np.broadcast_arrays(scores, labels), weights, where)
-        whole = [np.broadcast_to(x, scores.shape).reshape(6, n) for x in items]
-        each = [of(*row) for row in zip(*whole, strict=True)]
-        each = jax.tree.map(lambda *x: np.stack(x).reshape(*shape, *x[0].shape), *each)
-        given = scores, labels, weights.astype(np.float32), where
-        for way in (of, jax.jit(of), jax.jit(jax.vmap(of, (0, None, 0, 0)))):
-            jax.tree.map(np.testing.assert_array_equal, way(*given), each)
-        tied = scores[0, 0], labels, weights[0], where[0]  # one order of the scores for all
-        jax.tree.map(np.testing.assert_array_equal, jax.jit(of)(*tied), of(*tied))
-        for x in (scores[:0], scores[:, :0]):
-            assert jax.tree.leaves(metric(x, labels[0]))[0].shape[:2] == x.shape[:2]
-    slopes = jax.grad(lambda w: jnp.sum(jm.roc_auc(scores, labels, weights=w)))
-    found = jax.jit(slopes)(given[2])
-    monkeypatch.setattr(host, "LONG", 1 << 60)
-    jax.clear_caches()
-    np.testing.assert_allclose(found, slopes(given[2]), rtol=1e-6, atol=1e-8)
+    return scores, labels, rng.integers(1, 9, (*shape, n)) / 4, where
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        marked(name, way, fast=way in ("eager", kind))
+        for name, kind in (("parts", "jit"), ("limits", "vmap"))
+        for way in ("eager", "jit", "vmap")
+    ],
+)
+def test_rows_in_turn(name, way, monkeypatch):
+    """Long rows of a batch are taken one by one: of tables too, of results with several parts."""
+    scores, labels, weights, where = _long_rows(monkeypatch)
+    of = partial(lambda f, s, y, w, m: f(s, y, weights=w, where=m), OF_LONG_ROWS[name])
+    items = (*np.broadcast_arrays(scores, labels), weights, where)
+    whole = [np.broadcast_to(x, scores.shape).reshape(6, -1) for x in items]
+    each = [of(*row) for row in zip(*whole, strict=True)]
+    each = jax.tree.map(lambda *x: np.stack(x).reshape(2, 3, *x[0].shape), *each)
+    given = scores, labels, weights.astype(np.float32), where
+    ways = {"eager": of, "jit": jax.jit(of), "vmap": jax.jit(jax.vmap(of, (0, None, 0, 0)))}
+    jax.tree.map(np.testing.assert_array_equal, ways[way](*given), each)
+
+
+@pytest.mark.parametrize("name", [marked(x, fast=x == "limits") for x in OF_LONG_ROWS])
+def test_long_rows_that_share_scores(name, monkeypatch):
+    """One order of the scores for all."""
+    scores, labels, weights, where = _long_rows(monkeypatch)
+    of = partial(lambda f, s, y, w, m: f(s, y, weights=w, where=m), OF_LONG_ROWS[name])
+    tied = scores[0, 0], labels, weights[0], where[0]
+    jax.tree.map(np.testing.assert_array_equal, jax.jit(of)(*tied), of(*tied))
+
+
+@pytest.mark.parametrize(
+    ("name", "empty"),
+    [
+        marked(name, empty, fast=(name, empty) in (("parts", (0, 3)), ("limits", (2, 0))))
+        for name in OF_LONG_ROWS
+        for empty in ((0, 3), (2, 0))
+    ],
+)
+def test_no_long_rows(name, empty, monkeypatch):
+    scores, labels, _, _ = _long_rows(monkeypatch)
+    x = scores[: empty[0], : empty[1]]
+    assert jax.tree.leaves(OF_LONG_ROWS[name](x, labels[0]))[0].shape[:2] == empty
 
 
 @pytest.mark.parametrize("n", [marked(n, fast=n in (1, 33)) for n in (1, 31, 32, 33, 300)])
@@ -393,10 +467,10 @@ def test_first_indices(n):
     for share in (0.0, 0.03, 0.5, 1.0):
         mask = rng.random(n) < share
         for capacity in (1, 7, n):
-            index, some = first(jnp.asarray(mask), capacity)
+            index, some = map(np.asarray, first(mask, capacity))
             wanted = np.flatnonzero(mask)[:capacity]
-            np.testing.assert_array_equal(index[np.asarray(some)], wanted)
-            assert np.all((np.asarray(index) >= 0) & (np.asarray(index) < n))
+            np.testing.assert_array_equal(index[some], wanted)
+            assert np.all((index >= 0) & (index < n))
 
 
 @pytest.mark.parametrize("n_values", [0, 1, 5, 400])
@@ -423,7 +497,7 @@ def test_inputs_are_not_reordered(parts):
 
 
 def test_batches_are_rows(parts, monkeypatch):
-    """Leading axes broadcast, and batches may be empty."""
+    """Leading axes broadcast."""
     monkeypatch.setattr(record, "_SHORT", 0)
     monkeypatch.setattr(record, "_SHORT_UNSORTED", 0)
     rng = np.random.default_rng(4)
@@ -433,7 +507,15 @@ def test_batches_are_rows(parts, monkeypatch):
         batch = entry.metric(scores, labels, where=where)
         rows = [[entry.metric(s[0], y, where=where[0, 0]) for y in labels] for s in scores]
         np.testing.assert_array_equal(batch, np.array(rows))
-        assert entry.metric(scores[:0], labels).shape == (0, *batch.shape[1:])
+
+
+@ONE_OF_EACH_KIND
+def test_batches_may_be_empty(entry, parts, monkeypatch):
+    monkeypatch.setattr(record, "_SHORT", 0)
+    monkeypatch.setattr(record, "_SHORT_UNSORTED", 0)
+    scores, labels = np.zeros((3, 1, N), np.float32), np.arange(2 * N).reshape(2, N) % 3 == 0
+    some = entry.metric(scores, labels)
+    assert entry.metric(scores[:0], labels).shape == (0, *some.shape[1:])
 
 
 @pytest.fixture(params=["at once", "in blocks"])
@@ -454,8 +536,22 @@ def shared(request, monkeypatch):
     return value
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("entry", OF_PLACEMENTS, ids=lambda x: x.name)
+@pytest.mark.parametrize(
+    ("shared", "entry", "dtype"),
+    [  # float32 in one way, and one of the others in the other way
+        pytest.param(
+            way,
+            entry,
+            dtype,
+            id=f"{way}-{entry.name}-{dtype}",
+            marks=() if j == ((i // 2 % 4 + 1) if (i + k) % 2 else 0) else pytest.mark.slow,
+        )
+        for k, way in enumerate(("at once", "in blocks"))
+        for i, entry in enumerate(OF_PLACEMENTS)
+        for j, dtype in enumerate(DTYPES)
+    ],
+    indirect=["shared"],
+)
 def test_models_that_share_labels_are_rows(entry, dtype, shared):
     """Ties, -0.0, infinities, NaN in some rows, one class, masks that leave no item."""
     rng = np.random.default_rng(6)
@@ -500,7 +596,11 @@ def test_quantiles_beside_infinities(method):
     recall = partial(jm.recall_at_fpr, max_fpr=0.25, method="quantile", quantile_method=method)
     for found in (recall(scores, labels), jax.jit(recall)(jnp.array(scores), jnp.array(labels))):
         assert found == 0.5
-    between = partial(recall, max_fpr=0.1, quantile_method="linear")  # of 2 and inf
+
+
+def test_a_quantile_between_a_number_and_infinity():
+    scores, labels = [-np.inf, 0, 1, 2, np.inf, 1.5, 3], [0, 0, 0, 0, 0, 1, 1]
+    between = partial(jm.recall_at_fpr, max_fpr=0.1, method="quantile", quantile_method="linear")
     for found in (between(scores, labels), jax.jit(between)(jnp.array(scores), jnp.array(labels))):
         assert np.isnan(found)
 
@@ -622,26 +722,27 @@ def test_standard_error_of_many_is_delong_s(share, decimals, monkeypatch):
 
 
 @pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
-def test_moments_of_batches_are_those_of_rows(head, monkeypatch):
+@pytest.mark.parametrize(("name", "head"), in_turn(SMOOTH, ("whole", "head")), indirect=["head"])
+def test_moments_of_batches_are_those_of_rows(name, head, monkeypatch):
     monkeypatch.setattr(host_slopes, "_SHORT", 0)
     _no_tables(monkeypatch)
     rng = np.random.default_rng(7)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
     labels, where = rng.random((2, N)) < 0.5, rng.random((1, 1, N)) < 0.8
-    for metric in SMOOTH.values():
-        batch = jm.confidence_interval(metric, scores, labels, where=where)
-        influence = jm.influence(metric, scores, labels, where=where)
-        for i, j in np.ndindex(3, 2):
-            row = jm.confidence_interval(metric, scores[i, 0], labels[j], where=where[0, 0])
-            for name in ("estimate", "low", "high", "standard_error"):
-                found = getattr(batch, name)
-                assert found.shape == (3, 2)
-                np.testing.assert_array_equal(found[i, j], getattr(row, name))
-            of_row = jm.influence(metric, scores[i, 0], labels[j], where=where[0, 0])
-            np.testing.assert_array_equal(influence[i, j], of_row)
-        errors = jnp.diagonal(jm.covariance(metric, scores[:, 0], labels[0])) ** 0.5
-        of_models = jm.standard_error(metric, scores[:, 0], labels[0])
-        np.testing.assert_allclose(errors, of_models, rtol=1e-6, atol=1e-9)
+    metric = SMOOTH[name]
+    batch = jm.confidence_interval(metric, scores, labels, where=where)
+    influence = jm.influence(metric, scores, labels, where=where)
+    for i, j in np.ndindex(3, 2):
+        row = jm.confidence_interval(metric, scores[i, 0], labels[j], where=where[0, 0])
+        for end in ("estimate", "low", "high", "standard_error"):
+            found = getattr(batch, end)
+            assert found.shape == (3, 2)
+            np.testing.assert_array_equal(found[i, j], getattr(row, end))
+        of_row = jm.influence(metric, scores[i, 0], labels[j], where=where[0, 0])
+        np.testing.assert_array_equal(influence[i, j], of_row)
+    errors = jnp.diagonal(jm.covariance(metric, scores[:, 0], labels[0])) ** 0.5
+    of_models = jm.standard_error(metric, scores[:, 0], labels[0])
+    np.testing.assert_allclose(errors, of_models, rtol=1e-6, atol=1e-9)
 
 
 def test_moments_of_weights_far_from_one(head, monkeypatch):
@@ -659,3 +760,14 @@ def test_moments_of_weights_far_from_one(head, monkeypatch):
             ]
             assert errors[0] > 0
             np.testing.assert_allclose(errors, errors[0], rtol=1e-14)
+
+
+def test_slopes_of_long_rows(monkeypatch):
+    """The last test, as it lets go of all programs."""
+    scores, labels, weights, _ = _long_rows(monkeypatch)
+    weights = weights.astype(np.float32)
+    slopes = jax.grad(lambda w: jnp.sum(jm.roc_auc(scores, labels, weights=w)))
+    found = jax.jit(slopes)(weights)
+    monkeypatch.setattr(host, "LONG", 1 << 60)
+    jax.clear_caches()
+    np.testing.assert_allclose(found, jax.jit(slopes)(weights), rtol=1e-6, atol=1e-8)

@@ -4,6 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from fast import marked
 from registry import CURVES, METRICS
 
 import jaxmetrics as jm
@@ -33,10 +34,12 @@ def _of_models(test, **options):
 
 
 PROGRAMS = {entry.name: entry.metric for entry in METRICS} | CURVES
+OF_CLASSES = ("recall", "precision", "f_beta", "specificity")
+AVERAGES = ("binary", "macro", "weighted", "micro", None)
 PROGRAMS |= {
     f"{name} {average}": _of_predictions(getattr(jm, name), average=average, n_classes=2)
-    for name in ("recall", "precision", "f_beta", "specificity")
-    for average in ("binary", "macro", "weighted", "micro", None)
+    for name in OF_CLASSES
+    for average in AVERAGES
 }
 PROGRAMS |= {
     name: _of_predictions(getattr(jm, name), n_classes=2)
@@ -57,17 +60,19 @@ PROGRAMS |= {
         "ordered_pair_accuracy": {},
     }.items()
 }
+OF_SETS = {
+    "precision_at_k": {"k": 2},
+    "normalized_recall_at_k": {"k": 2},
+    "ndcg_at_k": {"k": 2},
+    "k_for_recall": {"min_recall": 0.5, "n_labels": 4},
+    "propensity_scored_precision_at_k": {"k": 2, "propensities": np.ones(4)},
+    "propensity_scored_ndcg_at_k": {"k": 2, "propensities": np.ones(4)},
+}
+REDUCTIONS = ("mean", None)
 PROGRAMS |= {
     f"extreme.{name} {reduce}": _of_sets(getattr(jm.extreme, name), reduce=reduce, **options)
-    for name, options in {
-        "precision_at_k": {"k": 2},
-        "normalized_recall_at_k": {"k": 2},
-        "ndcg_at_k": {"k": 2},
-        "k_for_recall": {"min_recall": 0.5, "n_labels": 4},
-        "propensity_scored_precision_at_k": {"k": 2, "propensities": np.ones(4)},
-        "propensity_scored_ndcg_at_k": {"k": 2, "propensities": np.ones(4)},
-    }.items()
-    for reduce in ("mean", None)
+    for name, options in OF_SETS.items()
+    for reduce in REDUCTIONS
 }
 PROGRAMS |= {
     "extreme.positive_coverage_at_k": _of_sets(jm.extreme.positive_coverage_at_k, k=2),
@@ -80,6 +85,18 @@ PROGRAMS |= {
     "one_vs_one": lambda s, y: jm.one_vs_one(jm.roc_auc, "weighted")(jnp.stack([s, s], -1), y),
     "permutation_test": _of_models(jm.permutation_test, key=KEY, n_resamples=20),
     "compare": _of_models(jm.compare),
+}
+# Averages and reductions, of which each is fast with a metric in turn.
+SLOW = {
+    f"{name} {average}"
+    for i, name in enumerate(OF_CLASSES)
+    for j, average in enumerate(AVERAGES)
+    if (j - i) % 4
+} | {
+    f"extreme.{name} {reduce}"
+    for i, name in enumerate(OF_SETS)
+    for j, reduce in enumerate(REDUCTIONS)
+    if (i + j) % 2
 }
 RANKS_IN_SINGLE = {"permutation_test": 1}  # ranks, which are compared and not divided
 
@@ -100,7 +117,7 @@ def _single_from_whole(jaxpr):
     return found
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", [marked(x, fast=x not in SLOW) for x in PROGRAMS])
 def test_no_whole_number_becomes_single_precision(name):
     program = jax.make_jaxpr(PROGRAMS[name])(SCORES, LABELS if "." in name else LABELS > 0)
     assert _single_from_whole(program.jaxpr) <= RANKS_IN_SINGLE.get(name, 0)

@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import sklearn.metrics
+from fast import in_turn, marked
 from numpy.testing import assert_allclose, assert_array_equal
 
 import jaxmetrics as jm
@@ -117,20 +118,12 @@ EVERY_FUNCTION = pytest.mark.parametrize(
     "entry", [entry for entry in METRICS if "-" not in entry.name], ids=lambda entry: entry.name
 )
 # What is done around all formulas, with one of each file, and with -m slow with the rest.
+FIRST = ("ndcg", "recall", "average_precision", "expected_reciprocal_rank")
+REST = [entry.name for entry in METRICS if "-" not in entry.name and entry.name not in FIRST]
 EVERY_KIND = pytest.mark.parametrize(
-    "entry",
-    [
-        pytest.param(
-            entry,
-            id=entry.name,
-            marks=()
-            if entry.name in ("ndcg", "recall", "average_precision", "expected_reciprocal_rank")
-            else pytest.mark.slow,
-        )
-        for entry in METRICS
-        if "-" not in entry.name
-    ],
+    "name", [marked(name, fast=name in FIRST) for name in (*FIRST, *REST)]
 )
+BY_NAME = {entry.name: entry for entry in METRICS}
 KS = (1, 3, 20)
 
 
@@ -180,36 +173,59 @@ def test_segments_are_lists(entry, rng, x64):
     assert_array_equal(found[12], no_items)
 
 
-@EVERY_KIND
-def test_transforms(entry, rng):
-    scores, labels, where = _sample(rng)
-    scores, labels = scores.astype("float32"), labels.astype("float32")
-    expected = entry.metric(scores, labels, where=where, k=3)
+def _by_jit(metric, scores, labels, where):
     traces = []
 
     @jax.jit
     def compiled(scores, labels, where):
         traces.append(1)
-        return entry.metric(scores, labels, where=where, k=3)
+        return metric(scores, labels, where=where)
 
-    assert_allclose(compiled(scores, labels, where), expected, rtol=1e-6)
-    assert_allclose(
-        compiled(-scores, labels, where), entry.metric(-scores, labels, where=where, k=3), rtol=1e-6
-    )
+    reversed_scores = metric(-scores, labels, where=where)
+    assert_allclose(compiled(-scores, labels, where), reversed_scores, rtol=1e-6)
+    found = compiled(scores, labels, where)
     assert len(traces) == 1
-    mapped = jax.vmap(lambda s, y, w: entry.metric(s, y, where=w, k=3))(scores, labels, where)
-    assert_allclose(mapped, expected, rtol=1e-6)
-    segments = jnp.zeros(9, jnp.int32)
-    traced = jax.jit(
-        lambda *items: entry.metric(*items[:2], segments=items[2], num_segments=1, k=3)
-    )(scores[2], labels[2], segments)
-    assert_allclose(traced[0], entry.metric(scores[2], labels[2], k=3), rtol=1e-6)
-    slope = jax.grad(lambda s: jnp.nansum(entry.metric(s, labels, where=where, k=3)))(scores)
+    return found
+
+
+def _by_vmap(metric, *lists):
+    return jax.vmap(lambda s, y, w: metric(s, y, where=w))(*lists)
+
+
+def _by_traced_segments(metric, *lists):
+    segments = np.repeat(np.arange(12), 9)
+    traced = jax.jit(lambda s, y, w, g: metric(s, y, where=w, segments=g, num_segments=12))
+    return traced(*(x.ravel() for x in lists), segments)
+
+
+def _by_gradient(metric, scores, labels, where):
+    def total(scores):
+        values = metric(scores, labels, where=where)
+        return jnp.nansum(values), values
+
+    slope, values = jax.jit(jax.grad(total, has_aux=True))(scores)
     assert_array_equal(slope, 0)
+    return values
+
+
+WAYS = {"jit": _by_jit, "vmap": _by_vmap, "segments": _by_traced_segments, "slope": _by_gradient}
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [*in_turn(FIRST, WAYS), *(marked(name, way, fast=False) for name in REST for way in WAYS)],
+)
+def test_transforms(name, way, rng):
+    scores, labels, where = _sample(rng)
+    given = scores.astype("float32"), labels.astype("float32"), where
+    metric = partial(BY_NAME[name].metric, k=3)
+    expected = metric(*given[:2], where=where)
+    assert_allclose(WAYS[way](metric, *given), expected, rtol=1e-6)
 
 
 @EVERY_KIND
-def test_invariances(entry, rng, x64):
+def test_invariances(name, rng, x64):
+    entry = BY_NAME[name]
     scores, labels, where = _sample(rng)
     models = np.stack([scores, scores[:, ::-1]])
     expected = entry.metric(models, labels, where=where, k=KS)
@@ -321,6 +337,9 @@ def _ordered_pairs(scores, labels):
     return (better * right).sum() / better.sum() if better.any() else np.nan
 
 
+_ordered_in_segments = jax.jit(partial(jm.ordered_pair_accuracy, num_segments=7))
+
+
 @pytest.mark.parametrize(("n", "grades"), [(1, 3), (2, 2), (30, 5), (33, 1000)])
 def test_ordered_pairs(rng, x64, n, grades):
     scores, labels, where = _sample(rng, (7, n), grades=grades)
@@ -328,9 +347,9 @@ def test_ordered_pairs(rng, x64, n, grades):
     rows = zip(scores, labels, where, strict=True)
     assert_allclose(found, [_ordered_pairs(s[w], y[w]) for s, y, w in rows], rtol=1e-12)
     *flat, segments = _flat(rng, scores, labels, where)
-    again = jax.jit(partial(jm.ordered_pair_accuracy, num_segments=7))(
-        *flat[:2], where=flat[2], segments=segments
-    )
+    # Filled up with masked items, so that all cases have one program.
+    *flat, segments = (np.append(x, np.zeros(7 * 33 - 7 * n, x.dtype)) for x in (*flat, segments))
+    again = _ordered_in_segments(*flat[:2], where=flat[2], segments=segments)
     assert_array_equal(again, found)
 
 
@@ -416,25 +435,27 @@ def test_against_rax(rng):
     scores = rng.permuted(np.tile(np.arange(15, dtype="float32"), (12, 1)), axis=1)
     labels = rng.integers(0, 4, (12, 15)).astype("float32")
     labels[:, 0] = 1
-    for ours, theirs in (
-        (jm.ndcg(scores, labels, k=5, gain="exponential"), rax.ndcg_metric),
-        (jm.dcg(scores, labels, k=5, gain="exponential"), rax.dcg_metric),
-        (jm.precision_at_k(scores, labels, k=5), rax.precision_metric),
-        (jm.recall_at_k(scores, labels, k=5), rax.recall_metric),
-        (jm.reciprocal_rank(scores, labels, k=5), rax.mrr_metric),
-    ):
-        expected = theirs(
-            jnp.asarray(scores),
-            jnp.asarray(
-                np.minimum(labels, 1)
-                if theirs in (rax.precision_metric, rax.recall_metric, rax.mrr_metric)
-                else labels
-            ),
-            topn=5,
-            reduce_fn=None,
-        )
-        assert_allclose(ours, expected, rtol=2e-6)
-    pairs = rax.opa_metric(jnp.asarray(scores), jnp.asarray(labels), reduce_fn=None)
+    few = np.minimum(labels, 1)
+
+    @jax.jit
+    def by_rax(scores, labels, few):
+        graded = [
+            f(scores, labels, topn=5, reduce_fn=None) for f in (rax.ndcg_metric, rax.dcg_metric)
+        ]
+        plain = (rax.precision_metric, rax.recall_metric, rax.mrr_metric)
+        pairs = rax.opa_metric(scores, labels, reduce_fn=None)
+        return [*graded, *(f(scores, few, topn=5, reduce_fn=None) for f in plain)], pairs
+
+    theirs, pairs = by_rax(scores, labels, few)
+    ours = (
+        jm.ndcg(scores, labels, k=5, gain="exponential"),
+        jm.dcg(scores, labels, k=5, gain="exponential"),
+        jm.precision_at_k(scores, labels, k=5),
+        jm.recall_at_k(scores, labels, k=5),
+        jm.reciprocal_rank(scores, labels, k=5),
+    )
+    for found, expected in zip(ours, theirs, strict=True):
+        assert_allclose(found, expected, rtol=2e-6)
     assert_allclose(jm.ordered_pair_accuracy(scores, labels), pairs, rtol=2e-6)
 
 

@@ -97,12 +97,16 @@ def test_standard_error_of_amounts(data):
     np.testing.assert_array_equal(jm.standard_error(metric, scores, labels, **options), error)
     resampled = jm.bootstrap(metric, scores, labels, **options).standard_error
     np.testing.assert_allclose(error, resampled, rtol=0.4)
-    metric = functools.partial(jm.threshold_at_fpr, max_fpr=0.1)
-    options = {"key": KEY, "n_resamples": FEW}
-    expected = jm.bootstrap(metric, scores, labels, **options).standard_error
-    np.testing.assert_array_equal(jm.standard_error(metric, scores, labels, **options), expected)
     with pytest.raises(TypeError, match="amounts are for metrics that take them"):
         jm.standard_error(jm.roc_auc, scores, labels, amounts=amounts)
+
+
+@pytest.mark.slow  # as of a user's metric
+def test_standard_error_of_a_threshold_is_resampled(data):
+    metric = functools.partial(jm.threshold_at_fpr, max_fpr=0.1)
+    options = {"key": KEY, "n_resamples": FEW}
+    expected = jm.bootstrap(metric, *data, **options).standard_error
+    np.testing.assert_array_equal(jm.standard_error(metric, *data, **options), expected)
 
 
 # ---- what is known of a metric is known of the metric, not of its name

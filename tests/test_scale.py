@@ -89,11 +89,13 @@ def test_segments_may_differ_in_the_scale_of_weights():
     np.testing.assert_array_equal(compute(weights=scaled), compute(weights=WEIGHTS))
 
 
-@pytest.mark.parametrize("scale", [2.0**-80, 2.0**80])
-def test_losses_do_not_depend_on_the_scale_of_weights(scale):
-    for loss in (losses.pairwise_auc_loss, losses.average_precision_loss):
-        compute = partial(loss, SCORES, LABELS)
-        weights = WEIGHTS.astype("float32")
+@pytest.mark.parametrize(
+    "loss",
+    [losses.pairwise_auc_loss, marked(losses.average_precision_loss, fast=False)],
+)
+def test_losses_do_not_depend_on_the_scale_of_weights(loss):
+    compute, weights = partial(loss, SCORES, LABELS), WEIGHTS.astype("float32")
+    for scale in (2.0**-80, 2.0**80):
         assert compute(weights=scale * weights) == compute(weights=weights) > 0
 
 

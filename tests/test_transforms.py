@@ -7,7 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from registry import BY_NAME, CURVES, EVERY_METRIC, sample
+from fast import in_turn, marked
+from registry import BY_NAME, CURVES, EVERY_METRIC, FIRST, sample
 
 import jaxmetrics as jm
 from jaxmetrics._base.host import LONG
@@ -19,20 +20,31 @@ def close(a, b, rtol=1e-6):
         np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=rtol, atol=1e-7)
 
 
-@EVERY_METRIC
-def test_jit_and_vmap(entry, rng):
-    scores, labels, weights = map(jnp.asarray, sample(rng, batch=(3,)))
-    expected = entry.metric(scores, labels, weights=weights)
-    assert expected.dtype == jnp.float32
+WAYS = {
+    "jit": jax.jit,
+    "jit of vmap": lambda metric: jax.jit(jax.vmap(metric)),
+    "vmap of jit": lambda metric: jax.vmap(jax.jit(metric)),
+    "scan": lambda metric: lambda *rows: jax.lax.scan(lambda c, x: (c, metric(*x)), 0, rows)[1],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "way"),
+    [
+        *in_turn(FIRST, WAYS),
+        *(marked(name, way, fast=False) for name in BY_NAME if name not in FIRST for way in WAYS),
+    ],
+)
+def test_jit_and_vmap(name, way, rng):
+    """As NumPy computes it, of arrays that are not JAX's."""
+    given = sample(rng, batch=(3,))
 
     def metric(scores, labels, weights):
-        return entry.metric(scores, labels, weights=weights)
+        return BY_NAME[name].metric(scores, labels, weights=weights)
 
-    close(jax.jit(metric)(scores, labels, weights), expected)
-    close(jax.jit(jax.vmap(metric))(scores, labels, weights), expected)
-    close(jax.vmap(jax.jit(metric))(scores, labels, weights), expected)
-    _, scanned = jax.lax.scan(lambda c, row: (c, metric(*row)), 0, (scores, labels, weights))
-    close(scanned, expected)
+    expected = metric(*given)
+    assert expected.dtype == jnp.float32
+    close(WAYS[way](metric)(*map(jnp.asarray, given)), expected)
 
 
 @EVERY_METRIC
@@ -47,8 +59,9 @@ def test_x64_mode(entry, rng):
 
 @EVERY_METRIC
 def test_strict_promotion_of_the_callers(entry, rng):
-    scores, labels, weights = map(jnp.asarray, sample(rng, batch=(2,)))
+    scores, labels, weights = sample(rng, batch=(2,))
     expected = entry.metric(scores, labels[0], weights=weights[0])
+    scores, labels, weights = map(jnp.asarray, (scores, labels, weights))
     with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
         close(entry.metric(scores, labels[0], weights=weights[0]), expected)
 
@@ -61,10 +74,10 @@ def test_gradients_under_transforms(name, rng):
     def value(weights, scores, labels):
         return jnp.sum(metric(scores, labels, weights=weights))
 
-    gradient = jax.grad(value)
+    gradient = jax.jit(jax.grad(value))
     expected = jnp.stack([gradient(*row) for row in zip(weights, scores, labels, strict=True)])
     close(jax.grad(value)(weights, scores, labels), expected)
-    close(jax.vmap(jax.jit(gradient))(weights, scores, labels), expected)
+    close(jax.vmap(gradient)(weights, scores, labels), expected)
     close(jax.jit(jax.grad(jax.checkpoint(value)))(weights, scores, labels), expected)
     with jax.enable_x64(True):
         close(gradient(weights[0], scores[0], labels[0]), expected[0], rtol=1e-5)
@@ -157,8 +170,9 @@ def test_sharded_inputs_give_the_same(rng):
     devices = jax.local_device_count()
     mesh = jax.make_mesh((devices,), ("models",), axis_types=(jax.sharding.AxisType.Auto,))
     spec = jax.sharding.PartitionSpec("models")
-    scores, labels, _ = map(jnp.asarray, sample(rng, batch=(2 * devices,)))
+    scores, labels, _ = sample(rng, batch=(2 * devices,))
     expected = jm.roc_auc(scores, labels)
+    scores, labels = map(jnp.asarray, (scores, labels))
     placed = jax.device_put((scores, labels), jax.sharding.NamedSharding(mesh, spec))
     close(jax.jit(jm.roc_auc)(*placed), expected)
     split = jax.shard_map(jm.roc_auc, mesh=mesh, in_specs=(spec, spec), out_specs=spec)

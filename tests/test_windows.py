@@ -32,7 +32,7 @@ def equal_models(rng, n_positives, n_negatives, times=()):
     return common + 0.7 * rng.normal(size=(*times, 2, len(labels))), labels
 
 
-@EVERY_METRIC
+@TWO_METRICS
 @pytest.mark.filterwarnings("ignore:only 0.9 negatives")
 def test_equal_models_seldom_differ(metric, rng):
     """By their standard errors up to four fifths do: no negative in the window has influence."""
@@ -59,25 +59,31 @@ def test_the_error_has_two_negatives_of_a_power_law(rng):
     np.testing.assert_allclose(found.z[0, 1], z, rtol=1e-4)
 
 
+AT_THE_ENDS = [
+    partial(jm.recall_at_fpr, max_fpr=1),
+    partial(jm.specificity_at_sensitivity, min_sensitivity=1),
+    partial(jm.sensitivity_at_specificity, min_specificity=0),
+    partial(jm.recall_at_fpr, max_fpr=1e-4),
+]
+
+
 @pytest.mark.parametrize(
-    "metric",
+    ("metric", "traced"),
     [
-        partial(jm.recall_at_fpr, max_fpr=1),
-        marked(partial(jm.sensitivity_at_specificity, min_specificity=0), fast=False),
-        marked(partial(jm.recall_at_fpr, max_fpr=1e-4), fast=False),
-        partial(jm.specificity_at_sensitivity, min_sensitivity=1),
+        marked(metric, traced, fast=i == 1 or (i == 0 and not traced))
+        for i, metric in enumerate(AT_THE_ENDS)
+        for traced in (False, True)
     ],
 )
 @pytest.mark.filterwarnings("ignore:only ")
-def test_limits_at_the_ends(metric, rng):
+def test_limits_at_the_ends(metric, traced, rng):
     """All are flagged, or those above all negatives: differences are defined, and have limits."""
     scores, labels = equal_models(rng, 60, 300)
     eager = jm.compare(metric, scores, labels)
-    traced = jax.jit(partial(jm.compare, metric))(scores, labels)
-    for found in (eager, traced):
-        assert np.isfinite(found.p_value).all()
-        assert 0 < found.high[0, 1] - found.low[0, 1] < 1.2
-    np.testing.assert_allclose(traced.high, eager.high, rtol=1e-4, atol=1e-6)
+    found = jax.jit(partial(jm.compare, metric))(scores, labels) if traced else eager
+    assert np.isfinite(found.p_value).all()
+    assert 0 < found.high[0, 1] - found.low[0, 1] < 1.2
+    np.testing.assert_allclose(found.high, eager.high, rtol=1e-4, atol=1e-6)
     assert np.isfinite(jm.power(metric, scores, labels, difference=0.05))
 
 
