@@ -132,7 +132,10 @@ def roc_band(
       max(sqrt(n_0 + n_1) / (sqrt(n_0) + sqrt(n_1)), 0.95 - 0.3 / m^(1/3)), with m items of the
       smaller class. In simulations the band holds the whole curve at least as often as it should.
       With weights, n is p (1 - p) / V for a share p of variance V = sum w_i^2 (1[s_i >= t] - p)^2
-      / (sum w)^2, and at most (sum w)^2 / sum w^2; k is p n.
+      / (sum w)^2, and at most (sum w)^2 / sum w^2; k is p n. In simulations, means over seven
+      families of scores, whole bands held 0.99 of the time and more, and 0.93 to 1.00 with weights
+      from 0.2 to 5 that go with the scores, of one family 0.85 at least; the limits of one point
+      0.95 to 1.00, and with such weights 0.90 to 1.00, of one family 0.69 at least.
     - bootstrap: for data with clusters, for which there are no boxes. The limits are Wilson's for
       n = min(TPR (1 - TPR) / SE^2, n_1) draws, with SE from the bootstrap and n_1 the effective
       size of the positives. In the simultaneous band the quantile of max |TPR* - TPR| / SE over the
