@@ -190,7 +190,9 @@ def roc_band(
     References: S. Aldor-Noiman, L. D. Brown, A. Buja, W. Rolke and R. A. Stine, "The power to see:
     a new graphical test of normality", The American Statistician 67, 2013, for limits of equal
     local level; G. Campbell, "Advances in statistical methodology for the evaluation of diagnostic
-    and laboratory tests", Statistics in Medicine 13, 1994, for boxes; J. L. Montiel Olea and M.
+    and laboratory tests", Statistics in Medicine 13, 1994, for boxes; E. L. Korn and B. I.
+    Graubard, "Confidence intervals for proportions with small expected number of positive counts
+    estimated from survey data", Survey Methodology 24, 1998, for weights; J. L. Montiel Olea and M.
     Plagborg-Moller, "Simultaneous confidence bands: theory, implementation, and an application to
     SVARs", Journal of Applied Econometrics 34, 2019, for the bootstrap.
     """
@@ -216,7 +218,6 @@ def roc_band(
     checks.check_rows(items)
     if resamples:
         _warn_of_few(items, ids)
-    if resamples:
         found = _by_bootstrap(items, request, grid, level)
     elif weights is not None:
         found = _by_weighted_boxes(items, grid, level)
@@ -233,8 +234,8 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
         if "negatives" in what:
             warn(
                 f"a band by the bootstrap rests on {size:.3g} {what}: in simulations with 10 to 30 "
-                "95 % limits of a point covered 59 to 90 %, and whole bands 54 to 91 %: leave out "
-                f"weights that are all equal, or add {what}"
+                "95 % limits of a point covered 59 to 90 %, and whole bands 54 to 91 %: leave "
+                f"method out if there are no clusters, or add {what}"
             )
 
 

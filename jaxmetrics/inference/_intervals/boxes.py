@@ -27,7 +27,7 @@ from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.local_level import local_level
-from jaxmetrics.inference._intervals.rules import Limits
+from jaxmetrics.inference._intervals.rules import Limits, draws_of_share
 
 _STEPS = 32  # bisections that find a count below 2^32
 _FEWEST = 0.5  # draws, fewer than which have no lower limit above 0
@@ -127,18 +127,15 @@ def drawn(weights: Array, squares: Array) -> Drawn:
     scores, V is larger than that of Kish's size, and where they do not, it is known from few items.
     """
     library = numerics.namespace(weights)
-
     none = library.zeros(1)
     above, squares_above = (
         library.concatenate([none, cumulative.running_sum(x)]) for x in (weights, squares)
     )
     total, all_squares = above[-1], squares_above[-1]
-    share, size = above / total, total**2 / all_squares
-    inside = (share > 0) & (share < 1)
-    p = library.where(inside, share, 0.5)  # where a derivative would be 0 / 0
+    share = above / total
     below = library.maximum(all_squares - squares_above, 0.0)
-    variance = (squares_above * (1 - p) ** 2 + below * p**2) / total**2
-    draws = library.where(inside, library.minimum(p * (1 - p) / variance, size), size)
+    variance = (squares_above * (1 - share) ** 2 + below * share**2) / total**2
+    draws = draws_of_share(share, variance, total**2 / all_squares)
     return Drawn(draws, share * draws)
 
 
