@@ -400,11 +400,31 @@ def test_boxes_of_draws_by_corners(data, ties, rng):
 
 
 def test_equal_weights_are_none(data, band):
-    """However large, and of each class its own; a key changes nothing."""
+    """However large, of each class its own, or of no exact sum; a key changes nothing."""
     labels = data[1]
-    for weights in (np.ones(N), np.where(labels, 1e200, 1e-200)):
+    for weights in (np.ones(N), np.where(labels, 1e200, 1e-200), np.full(N, 0.3)):
         given = {"weights": weights, "key": KEY}
-        same(jm.roc_band(data[0][1], labels, fpr=GRID, **given), band, rtol=0)
+        same(jm.roc_band(data[0][1], labels, fpr=GRID, **given), band, rtol=1e-6)
+
+
+def test_equal_weights_that_round_count_as_whole_items(rng):
+    """3 negatives of weight 0.3 have the effective size 2.999999999999999."""
+    recall = partial(jm.recall_at_fpr, max_fpr=[0.5, 0.9], method="linear")
+    for n in (5, 7, 12, 40):
+        labels = np.arange(n) % 5 > 2
+        scores = rng.normal(size=n).round(1) - 3 * labels  # what is likely reaches the last item
+        for weight in (0.3, 0.7, 7.10806):
+            found = jm.confidence_interval(recall, scores, labels, weights=np.full(n, weight))
+            expected = jm.confidence_interval(recall, scores, labels)
+            np.testing.assert_allclose(found.high, expected.high, rtol=1e-5)
+            np.testing.assert_allclose(found.low, expected.low, rtol=1e-5)
+
+
+def test_no_items_and_few_draws():
+    weights = np.append(891.0, np.ones(199))
+    with pytest.warns(UserWarning, match=r"a band with weights rests on 1\.\d+ negatives, of the"):
+        jm.roc_band(np.arange(200)[::-1], np.arange(200) > 99, weights=weights)
+    assert np.isnan(jm.roc_band([], [], weights=[]).high).all()
 
 
 def test_weighted_items_that_do_not_count_change_nothing(data, rng):

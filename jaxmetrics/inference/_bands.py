@@ -16,7 +16,7 @@ from jax.scipy.special import ndtr
 from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.constants import constant
 from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -142,9 +142,10 @@ def roc_band(
       points replaces the normal quantile, if it is larger. Limits cover too little where few
       negatives are within the FPR.
 
-    The limits never fall, as the true curve does not. By definition the TPR is 1 at an FPR of 1,
-    without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the true one
-    there.
+    The limits never fall, as the true curve does not: the lower one is at least those at points
+    before it, and the upper one at most those at points behind it. By definition the TPR is 1 at an
+    FPR of 1, without error. At an FPR of 0 the lower limit is 0, as the observed curve is above the
+    true one there.
 
     Args:
       scores: `[..., n]`, higher is more positive.
@@ -220,6 +221,7 @@ def roc_band(
         _warn_of_few(items, ids)
         found = _by_bootstrap(items, request, grid, level)
     elif weights is not None:
+        _warn_of_few_draws(items)
         found = _by_weighted_boxes(items, grid, level)
     else:
         found = _by_boxes(items, {"fpr": grid, "level": level, "exact": method == "exact"})
@@ -237,6 +239,15 @@ def _warn_of_few(items: Items, ids: Clusters | None) -> None:
                 "95 % limits of a point covered 59 to 90 %, and whole bands 54 to 91 %: leave "
                 f"method out if there are no clusters, or add {what}"
             )
+
+
+def _warn_of_few_draws(items: Items) -> None:
+    for what, size in too_few(items, None):
+        warn(
+            f"a band with weights rests on {size:.3g} {what}, of the effective size (sum w)^2 / "
+            "sum w^2: where one item has most of the weight, limits of a point may be far too "
+            f"narrow; take those of the whole curve, or add {what}"
+        )
 
 
 def _by_boxes(items: Items, options: Options) -> Band:
@@ -313,6 +324,7 @@ def _recalls(items: Items, fpr: Array, level: float) -> tuple[Array, Array, Arra
 
 def _joint(row: Items, fpr: Array, level: float) -> Limits:
     """The simultaneous limits of scores `[n]` with weights."""
+    row = at_least_one(row)
     positives, negatives = (numerics.near_one(x)[0] for x in class_weights(row))
     weights = positives + negatives
     table, squares = (build_row(row._replace(weights=x))[0] for x in (weights, weights**2))

@@ -54,11 +54,17 @@ def clusters_of_one_size(weights: Array) -> Array:
     """The number of clusters of one size that have as many degrees of freedom; 0 without any."""
     n, shares = kish(weights)
     library = numerics.namespace(n)
-    found: Array = kept_and_df(shares)[1] + 1
-    whole = library.round(found)  # the exact value for clusters of one size
-    found = library.where(library.abs(found - whole) < _ROUNDING * found, whole, found)
+    found = nearly_whole(kept_and_df(shares)[1] + 1)  # exact for clusters of one size
     counted: Array = library.where(n > 0, found, 0.0)
     return counted
+
+
+def nearly_whole(n: Array) -> Array:
+    """A size that is a whole number but for rounding, as that of equal weights, is this number."""
+    library = numerics.namespace(n)
+    whole = library.round(n)
+    found: Array = library.where(library.abs(n - whole) < _ROUNDING * n, whole, n)
+    return found
 
 
 def kish(weights: Array) -> tuple[Array, Array]:

@@ -9,6 +9,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.areas import centre_of_window, power
+from jaxmetrics.inference._intervals.effective import nearly_whole
 from jaxmetrics.inference._intervals.informative import of_fewer
 from jaxmetrics.inference._intervals.rules import (
     Limits,
@@ -101,7 +102,7 @@ def likely_counts(max_fpr: Array, n0: Array, level: Any) -> tuple[Array, ...]:
     quantiles at q and 1 - q, these are fewest - 1, most - 1 and most; where most is n0, most - 1 is
     n0, too. Then come fewest - 1 and most with alpha / 40 in place of q.
     """
-    library = numerics.namespace(max_fpr, n0)
+    library, n0 = numerics.namespace(max_fpr, n0), nearly_whole(n0)
     q, strict = _liberal(level), _STRICT * (1 - level)
     chances = (q, 1 - q, strict, 1 - strict)
     fewest, most, lowest, highest = distributions.binomial_quantiles(chances, n0, max_fpr)
