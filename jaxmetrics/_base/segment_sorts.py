@@ -30,16 +30,10 @@ def sort_segments(
     if keys.dtype == np.uint64:
         index = _order_of_each(keys, begins, kind)
         return keys.take(index), index
-    words = _with_index(keys)
-    _sort_each(words, begins)
-    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
-
-
-def _with_index(keys: HostArray) -> HostArray:
-    """64-bit words of 32-bit keys, and the index of each."""
     words = keys.astype(np.uint64) << 32
     words |= np.arange(len(keys), dtype=np.uint32)
-    return words
+    _sort_each(words, begins)
+    return (words >> 32).astype(np.uint32), words.astype(np.uint32)
 
 
 def _sort_blocks(keys: HostArray, begins: HostArray, kind: Any) -> tuple[HostArray, HostArray]:

@@ -14,19 +14,19 @@ from jax import lax
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import checks, cumulative, numerics
-from jaxmetrics._base.constants import constant
 from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.undifferentiable import undifferentiable
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.host_rows import evaluate_on_host
 from jaxmetrics._roc.placements import OfPlacements, Placements, as_constants
 from jaxmetrics._roc.record import Options
-from jaxmetrics._roc.table import build_row
+from jaxmetrics._roc.table import Prepared, build, prepared
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics._roc.thresholds import recall_at_fpr
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
@@ -257,22 +257,14 @@ def _by_boxes(items: Items, options: Options) -> Band:
 
 
 def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
-    """The Band by boxes; NaN if a class is absent.
-
-    The simultaneous limits also hold for each point alone, so the pointwise ones are clipped to
-    them.
-    """
+    """The Band by boxes; NaN if a class is absent."""
     library, placed = placed.library, as_constants(placed)
     fpr = library.asarray(fpr, np.float64)
-    tpr, (low, high) = _pointwise(placed, fpr, level)
-    joint_low, joint_high = boxes.simultaneous(placed, fpr, level, exact=exact)
-    low, high = library.maximum(low, joint_low), library.minimum(high, joint_high)
-    limits = low, high, joint_low, joint_high
-    undefined = library.isnan(tpr)
-    return Band(tpr, *(library.where(undefined, library.nan, x) for x in limits))
+    joint = boxes.simultaneous(placed, fpr, level, exact=exact)
+    return _clipped(_pointwise(placed, fpr, level), joint, fpr)
 
 
-def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Limits]:
+def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Array, Array]:
     """The height of the curve at each FPR, and its limits for that point alone, as of a recall."""
     library, sizes = placed.library, (placed.total_negatives, placed.total_positives)
     limit, at = library.maximum(fpr, _LOWEST), library.asarray(level, np.float64)
@@ -280,7 +272,7 @@ def _pointwise(placed: Placements, fpr: Array, level: float) -> tuple[Array, Lim
     heights, likely = heights_and_box(placed, sizes, at, options)
     none = library.zeros_like(heights.at)  # variances, which only the weights of items need
     moments = Moments(heights.at, (none, none), sizes)
-    return heights.at, _rising(recall(moments, heights, likely, limit, at), fpr)
+    return heights.at, *recall(moments, heights, likely, limit, at)
 
 
 _NO_DERIVATIVE = (
@@ -293,7 +285,7 @@ def _by_weighted_boxes(items: Items, grid: HostArray, level: float) -> Band:
     """The Band by boxes; by NumPy where possible, as XLA takes seconds to compile it."""
     found = rows_at_hand(items, {}, short=0)
     if found is None:
-        items = items._replace(weights=constant(items.weights, _NO_DERIVATIVE))
+        items = items._replace(weights=undifferentiable(items.weights, _NO_DERIVATIVE))
         return Band(*map(as_default, _weighted_in_jax(items, grid, level)))
     fpr: Any = grid
     with np.errstate(all="ignore"):
@@ -324,19 +316,20 @@ def _recalls(items: Items, fpr: Array, level: float) -> tuple[Array, Array, Arra
 
 def _joint(row: Items, fpr: Array, level: float) -> Limits:
     """The simultaneous limits of scores `[n]` with weights."""
-    row = at_least_one(row)
-    positives, negatives = (numerics.near_one(x)[0] for x in class_weights(row))
+    items, order = prepared(row)  # one sort for both tables
+    positives, negatives = (numerics.near_one(x)[0] for x in class_weights(items))
     weights = positives + negatives
-    table, squares = (build_row(row._replace(weights=x))[0] for x in (weights, weights**2))
+    table, squares = (
+        build(Prepared(items._replace(weights=x), order))[0] for x in (weights, weights**2)
+    )
     return boxes.simultaneous_of_weights(table, squares, fpr, level)
 
 
 def _clipped(recalls: tuple[Array, Array, Array], joint: Limits, fpr: Array) -> Band:
     """Limits that never fall; the simultaneous ones also hold for each point alone."""
     library = numerics.namespace(fpr)
-    tpr, *pointwise = recalls
-    joint = _rising(joint, fpr)
-    low, high = _rising((pointwise[0], pointwise[1]), fpr)
+    tpr, low, high = recalls
+    joint, (low, high) = _rising(joint, fpr), _rising((low, high), fpr)
     low, high = library.maximum(low, joint[0]), library.minimum(high, joint[1])
     limits = (library.where(library.isnan(tpr), library.nan, x) for x in (low, high, *joint))
     return Band(tpr, *limits)

@@ -12,12 +12,12 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.constants import constant
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
+from jaxmetrics._base.undifferentiable import undifferentiable
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._bootstrap.by_weight import few_weights
 from jaxmetrics.inference._bootstrap.draws import SHARE_ACCEPTED, Draws, draw, in_turn
@@ -73,7 +73,7 @@ class Replicates(NamedTuple):
 def resample_items(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """The metric of resamples of items with scores `[models, n]`, labels and where `[n]`."""
     how, arrays = finish_of(metric)
-    items, arrays = constant((at_least_one(items), arrays), _NO_DERIVATIVE)
+    items, arrays = undifferentiable((at_least_one(items), arrays), _NO_DERIVATIVE)
     resampling, clusters = request.resampling, request.clusters
     traced = is_traced(items, arrays, request.key)
     alone = len(items.scores) == 1
@@ -125,7 +125,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
 
 def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
-    items, keys = constant(at_least_one(items), _NO_DERIVATIVE), keys_of(request.key)
+    items, keys = undifferentiable(at_least_one(items), _NO_DERIVATIVE), keys_of(request.key)
     traced = is_traced(items, keys)
     plan = Plan(request.resampling, False, False, False, 1, None)
     units, values, weights = units_of_values(items)

@@ -14,7 +14,7 @@ from jaxmetrics._base.types import Array
 T = TypeVar("T")
 
 
-def constant(tree: T, why: str) -> T:
+def undifferentiable(tree: T, why: str) -> T:
     """The arrays of a pytree; a derivative in traced ones raises TypeError, which says `why`."""
 
     def of_array(x: Any) -> Any:
