@@ -64,7 +64,7 @@ FUNCTIONS = {
     "bootstrap": partial(jm.bootstrap, jm.roc_auc, SCORES, LABELS, **FEW, stratify=False),
     "bootstrap_mean": partial(jm.bootstrap_mean, SCORES, **FEW),
     "roc_band": partial(jm.roc_band, SCORES, LABELS),
-    "roc_band, weighted": partial(jm.roc_band, SCORES, LABELS, weights=WEIGHTS, **FEW),
+    "roc_band, weighted": partial(jm.roc_band, SCORES, LABELS, weights=WEIGHTS),
     "compare": partial(jm.compare, jm.roc_auc, MODELS, LABELS),
     "operating_point": partial(jm.operating_point, SCORES, LABELS, max_fpr=0.2, amounts=WEIGHTS),
     "operating_point, chosen": partial(
@@ -98,8 +98,8 @@ def strict():
 MODES = {"strict": strict, "x64": partial(jax.enable_x64, True)}
 # These compile anew, as JAX looks for leaks only while it traces.
 LEAKING = ("roc_auc", "one_vs_one", "loss", "closed form")
-# Other rules of a point, and the resamples of a band: what they are made of is fast.
-SLOW = ("operating_point, elsewhere", "operating_point, precise", "roc_band, weighted")
+# Other rules of a point: what they are made of is fast.
+SLOW = ("operating_point, elsewhere", "operating_point, precise")
 # What a function refuses under a mode, and its words. None as yet.
 EXCEPTIONS: dict[tuple[str, str], str] = {}
 
