@@ -18,7 +18,7 @@ import numpy as np
 from scipy import special, stats
 
 from jaxmetrics._roc.host_placements import OneClass, placements_of
-from jaxmetrics.inference._bands import band
+from jaxmetrics.inference._bands_by_boxes import band
 from jaxmetrics.inference._intervals.boxes import between_boxes, shrinkage, simultaneous
 from jaxmetrics.inference._intervals.local_level import local_level
 

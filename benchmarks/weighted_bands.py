@@ -8,11 +8,12 @@ weighted sample is of the family.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import special
@@ -22,6 +23,8 @@ from benchmarks.bands import GRID, HELD_OUT, ROUNDING, Family
 
 SIZES = ((30, 120), (50, 50), (200, 200), (20, 1000))
 POINTS = np.array([1, 2, 5, 10, 30])  # of GRID
+Sample: TypeAlias = tuple[Any, Any, dict[str, Any]]  # scores, labels, options of `roc_band`
+Sampler: TypeAlias = Callable[[Family, Any], Sample]
 _POOL = 30  # items for each one that is sampled
 
 
@@ -51,16 +54,26 @@ KINDS = {
 }
 
 
-def measured(family: Family, kind: str, sizes: tuple[int, int], draws: int) -> list[float]:
+def weighted(kind: str, sizes: tuple[int, int]) -> Sampler:
+    """Samples of so many positives and negatives."""
+
+    def sample(family: Family, rng: Any) -> Sample:
+        classes = zip((family.positives, family.negatives), sizes, strict=True)
+        drawn = (KINDS[kind](draw, n, rng) for draw, n in classes)
+        scores, weights = (np.concatenate(x) for x in zip(*drawn, strict=True))
+        return scores, np.arange(sum(sizes)) < sizes[0], {"weights": weights}
+
+    return sample
+
+
+def measured(family: Family, sample: Sampler, seed: str, draws: int) -> list[float]:
     """Coverage of the curve and of its limits at `POINTS`, and the mean width of both bands."""
-    rng = np.random.default_rng([*sizes, *family.name.encode(), *kind.encode()])
+    rng = np.random.default_rng([*family.name.encode(), *seed.encode()])
     truth, found = family.curve(GRID), []
     for _ in range(draws):
-        classes = zip((family.positives, family.negatives), sizes, strict=True)
-        positives, negatives = (KINDS[kind](draw, n, rng) for draw, n in classes)
-        scores, weights = (np.concatenate(x) for x in zip(positives, negatives, strict=True))
+        scores, labels, options = sample(family, rng)
         with warnings.catch_warnings(action="ignore"):  # of few items
-            band = jm.roc_band(scores, np.arange(sum(sizes)) < sizes[0], weights=weights)
+            band = jm.roc_band(scores, labels, **options)
         limits = (band.simultaneous_low, band.simultaneous_high), (band.low, band.high)
         found.append(np.array(limits, float))
     (low, high), (each_low, each_high) = np.moveaxis(np.array(found), 0, 2)
@@ -70,46 +83,55 @@ def measured(family: Family, kind: str, sizes: tuple[int, int], draws: int) -> l
     return [whole, *each[POINTS], np.mean(high - low), np.mean(each_high - each_low)]
 
 
-def table(draws: int) -> str:
-    """For each kind of weights and sizes, the least and the mean over families."""
+def table(heads: tuple[str, str], samplers: dict[Any, Sampler], draws: int) -> str:
+    """For each sampler, the mean over families and the least."""
     names = ["whole curve", *(f"at {GRID[i]:g}" for i in POINTS)]
     lines = [
-        f"| weights | positives, negatives | {' | '.join(names)} | width | of points |",
+        f"| {' | '.join(heads)} | {' | '.join(names)} | width | of points |",
         f"|{' --- |' * (4 + len(names))}",
     ]
-    for kind in KINDS:
-        for sizes in SIZES:
-            rows = np.array([measured(x, kind, sizes, draws) for x in HELD_OUT])
-            coverage, widths = np.split(rows, [len(names)], axis=1)
-            both = zip(coverage.mean(0), coverage.min(0), strict=True)
-            cells = [f"{x:.3f}, {y:.2f}" for x, y in both]
-            cells += [f"{x:.2f}" for x in widths.mean(0)]
-            lines.append(f"| {kind} | {sizes[0]}, {sizes[1]} | {' | '.join(cells)} |")
+    for setup, sampler in samplers.items():
+        rows = [measured(x, sampler, " ".join(setup), draws) for x in HELD_OUT]
+        coverage, widths = np.split(np.array(rows), [len(names)], axis=1)
+        both = zip(coverage.mean(0), coverage.min(0), strict=True)
+        cells = [*setup, *(f"{x:.3f}, {y:.2f}" for x, y in both)]
+        lines.append(f"| {' | '.join(cells)} | {' | '.join(f'{x:.2f}' for x in widths.mean(0))} |")
     return "\n".join(lines)
 
 
-def main() -> None:
+def report(
+    name: str, what: str, about: str, heads: tuple[str, str], samplers: dict[Any, Sampler]
+) -> None:
+    """Simulate, print the page of a study, and write it to the file of the benchmark's name."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_suffix(".md"))
+    parser.add_argument("--output", type=Path, default=Path(__file__).with_name(f"{name}.md"))
     options = parser.parse_args()
     start = time.perf_counter()
-    rows = table(options.draws)
+    rows = table(heads, samplers, options.draws)
     minutes = (time.perf_counter() - start) / 60
     n = options.draws
     errors = [(0.95 * 0.05 / x) ** 0.5 for x in (n * len(HELD_OUT), n)]
-    text = f"""# Coverage of ROC bands of items with weights
+    text = f"""# Coverage of ROC bands of items with {what}
 
-`python -m benchmarks.weighted_bands`: how often the simultaneous band of 95 % holds the true curve
+`python -m benchmarks.{name}`: how often the simultaneous band of 95 % holds the true curve
 at 101 points, and the limits of one point its height there: the mean over the {len(HELD_OUT)}
 families that had no part in the choice of [bands](bands.md), and the least of them. {n} data sets
 of each: the standard error of a coverage of 0.95 is {errors[0]:.3f}, and {errors[1]:.3f} in one
-family. Weights that rise or fall with the score are from 0.2 to 5. {minutes:.0f} min.
+family. {minutes:.0f} min.
+{about}
 
 {rows}
 """
     options.output.write_text(text, encoding="utf-8")
     print(text)
+
+
+def main() -> None:
+    pairs = itertools.product(KINDS, SIZES)
+    samplers = {(kind, f"{n[0]}, {n[1]}"): weighted(kind, n) for kind, n in pairs}
+    kinds = "Weights that rise or fall with the score are from 0.2 to 5."
+    report("weighted_bands", "weights", kinds, ("weights", "positives, negatives"), samplers)
 
 
 if __name__ == "__main__":

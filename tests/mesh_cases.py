@@ -220,6 +220,7 @@ CASES: dict[str, Case] = {
     ),
     "bootstrap_mean": case(partial(jm.bootstrap_mean, **FEW), "scores"),
     "roc_band": _of_items(jm.roc_band),
+    "roc_band-clusters": _of_items(_in_clusters(jm.roc_band)),
     "roc_band-weights": _of_items(jm.roc_band, weights="weights"),
     "compare": _of_items(partial(jm.compare, jm.roc_auc)),
     "compare-bootstrap": _of_items(partial(jm.compare, jm.average_precision, **FEW)),

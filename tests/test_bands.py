@@ -10,10 +10,16 @@ from scipy import stats
 
 import jaxmetrics as jm
 from benchmarks import local_levels
+from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_placements import OneClass, placements_of
 from jaxmetrics._roc.limits import limit_of_fpr
+from jaxmetrics._roc.placements import OfTable
+from jaxmetrics.inference._bands_by_boxes import LINE, draws_at
 from jaxmetrics.inference._intervals import boxes
+from jaxmetrics.inference._intervals.draws import shares_of
 from jaxmetrics.inference._intervals.local_level import local_level
+from jaxmetrics.inference._intervals.numbers import heights_of
+from jaxmetrics.inference._intervals.recall import squared_slope
 
 KEY = jax.random.key(31)
 N = 120
@@ -52,23 +58,38 @@ def share_limits(count, n, level):
     return low, stats.beta.ppf(1 - level / 2, count + 1, n - count) if n - count >= 0.5 else 1.0
 
 
-def draws_of(weights, flagged):
-    """How many draws vary as the share that is flagged, and how many of them are."""
+def kish(weights):
+    return np.float64(weights.sum() ** 2 / (weights**2).sum())
+
+
+def draws_of(weights, flagged, units, level=0.95):
+    """How many draws vary as the share that is flagged, and how many of them are.
+
+    Units are clusters of one weight each, or the items themselves.
+    """
     share = (weights * flagged).sum() / weights.sum()
-    variance = (weights**2 * (flagged - share) ** 2).sum() / weights.sum() ** 2
-    most = weights.sum() ** 2 / (weights**2).sum()
-    n = min(share * (1 - share) / variance, most) if 0 < share < 1 else most
-    return share * n, n
+    whole = np.bincount(units, weights)
+    n, k = kish(weights), np.count_nonzero(whole)
+    sums = np.bincount(units, weights * (flagged - share))
+    kept, df = 1.0, (n - 1, n - 1)
+    if k < len(units):
+        assert np.ptp(whole[whole > 0]) == np.ptp(weights) == 0
+        kept, df = (1 - 1 / k) / (1 - 1 / n), (n - 1, k - 1)
+    variance = (sums**2).sum() / weights.sum() ** 2 / kept
+    draws = min(share * (1 - share) / variance, n) if variance > 0 else n
+    items, clusters = stats.t.ppf((1 + level) / 2, df)
+    return share * draws * (items / clusters) ** 2, draws * (items / clusters) ** 2
 
 
-def by_corners(scores, labels, fpr, levels, weights=None):
+def by_corners(scores, labels, fpr, levels, weights=None, units=None):
     """The lines through the corners of the box of each threshold, one by one."""
     weights = np.ones(len(scores)) if weights is None else weights
+    units = np.arange(len(scores)) if units is None else units
     upper, lower = [], []
     for threshold in (np.inf, *np.unique(scores)[::-1]):
         sides = []
         for mask, level in zip((~labels, labels), levels, strict=True):
-            count, n = draws_of(weights[mask], scores[mask] >= threshold)
+            count, n = draws_of(weights[mask], scores[mask] >= threshold, units[mask])
             sides.append(share_limits(count, n, level))
         (fpr_low, fpr_high), (tpr_low, tpr_high) = sides
         upper.append((fpr_low, tpr_high))
@@ -364,7 +385,7 @@ def test_errors_of_points(fpr, message, data):
     ("options", "error", "message"),
     [
         ({"method": "bootstrap"}, TypeError, r"key is missing.*write key=jax\.random\.key\(0\)"),
-        ({"clusters": np.arange(N)}, TypeError, "key is missing, and a band with clusters"),
+        ({"method": "exact", "clusters": np.arange(N)}, ValueError, "write method='auto'"),
         ({"method": "exact", "weights": np.ones(N)}, ValueError, "write method='auto'"),
         ({"method": "wald"}, ValueError, "method must be one of"),
         ({"key": 0}, TypeError, "key must be one JAX random key"),
@@ -375,28 +396,104 @@ def test_errors_of_options(options, error, message, data):
         jm.roc_band(data[0][0], data[1], **options)
 
 
-# ---- weights
+# ---- weights and clusters
+
+
+def dependent(data, ties, kind):
+    """Scores, labels and weights or units of each of three kinds, and what `roc_band` is given."""
+    rng, labels = np.random.default_rng(3), data[1].copy()
+    weights, units = np.ones(N), np.arange(N)
+    if kind == "weights":  # heavy items have high scores
+        weights = np.exp(0.5 * data[0][0] + 0.5 * rng.normal(size=N))
+        return data[0][ties], labels, weights, units, {"weights": weights}
+    units = units // 6  # of one size, by class as well
+    labels = units % 3 == 0 if kind == "one class each" else np.arange(N) % 6 < 2
+    effect = rng.normal(size=N // 6 + 1)[units]
+    effect = np.where(labels & (kind == "opposite"), -effect, effect)
+    scores = effect + rng.normal(size=N) + 1.5 * labels
+    return scores.round(ties + 1), labels, weights, units, {"clusters": units}
 
 
 @pytest.mark.parametrize("ties", [0, 1])
-def test_boxes_of_draws_by_corners(data, ties, rng):
-    """Where heavy items have high scores, too."""
-    scores, labels = data[0][ties], data[1]
-    weights = np.exp(0.5 * data[0][0] + 0.5 * rng.normal(size=N))
-    found = jm.roc_band(scores, labels, fpr=GRID, weights=weights)
-    sizes = [weights[x].sum() ** 2 / (weights[x] ** 2).sum() for x in (~labels, labels)]
-    sizes = list(map(np.float64, sizes))
+@pytest.mark.parametrize("kind", ["weights", "one class each", "both classes", "opposite"])
+def test_boxes_of_draws_by_corners(data, ties, kind):
+    scores, labels, weights, units, given = dependent(data, ties, kind)
+    found = jm.roc_band(scores, labels, fpr=GRID, **given)
+    sizes = [draws_of(weights[x], scores[x] > np.inf, units[x])[1] for x in (~labels, labels)]
     factor = boxes.shrinkage(*sizes)
     levels = [2 * stats.norm.cdf(factor * stats.norm.ppf(local_level(n, 0.95) / 2)) for n in sizes]
-    low, high = by_corners(scores, labels, GRID, levels, weights)
+    low, high = by_corners(scores, labels, GRID, levels, weights, units)
     low, high = np.maximum.accumulate(low), np.minimum.accumulate(high[::-1])[::-1]
     np.testing.assert_allclose(found.simultaneous_low, low, atol=1e-6)
     np.testing.assert_allclose(found.simultaneous_high, high, atol=1e-6)
-    recall = partial(jm.recall_at_fpr, max_fpr=GRID, method="linear")
-    interval = jm.confidence_interval(recall, scores, labels, weights=weights)
-    np.testing.assert_allclose(found.tpr, interval.estimate, atol=1e-6)
-    rising = np.maximum.accumulate(np.maximum(interval.low, low))
-    np.testing.assert_allclose(found.low[:-1], rising[:-1], atol=1e-6)
+    expected = jm.recall_at_fpr(scores, labels, weights=weights, max_fpr=GRID, method="linear")
+    np.testing.assert_allclose(found.tpr, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["weights", "one class each", "both classes", "opposite"])
+def test_draws_of_a_point(data, kind):
+    """The fewer of those at the ROC points around it, less what opposite classes take."""
+    scores, labels, weights, units, given = dependent(data, 1, kind)
+    items = Items(scores.astype("float32"), labels, weights.astype(float))
+    shares = shares_of(items, given.get("clusters"), N, np.float64(0.95))
+    placed = OfTable(shares.table, constant=True)
+    found = draws_at(placed, shares, GRID)
+    thresholds = np.append(np.inf, np.unique(items.scores)[::-1])
+    flagged, rates, draws, sums = items.scores >= thresholds[:, None], [], [], []
+    for x in (~labels, labels):
+        total, n, k = weights[x].sum(), x.sum(), len(np.unique(units[x]))
+        rates.append((flagged[:, x] * weights[x]).sum(1) / total)
+        draws.append(np.array([draws_of(weights[x], row[x], units[x])[1] for row in flagged]))
+        influence = weights[x] * (flagged[:, x] - rates[-1][:, None]) / total
+        kept = (1 - 1 / k) / (1 - 1 / n)
+        sums.append([np.bincount(units[x], row, N) / kept**0.5 for row in influence])
+    parts = []
+    for i, at in enumerate(GRID):
+        last = np.flatnonzero(rates[0] <= at * (1 + 1e-9))[-1]
+        n = [x[last : last + 2].min() for x in draws]
+        heights = heights_of(placed, n, {"max_fpr": at, **LINE})
+        negatives = sums[0][last] * np.sqrt(squared_slope(heights, at, n))
+        positives = sums[1][last]
+        apart = np.sum(negatives**2) + np.sum(positives**2)
+        both = np.sum((positives - negatives) ** 2)
+        parts.append(apart / both if both > apart else 1.0)
+        np.testing.assert_allclose([x[i] for x in found], np.multiply(n, parts[-1]), rtol=1e-6)
+    assert (min(parts) < 0.7) == (kind == "opposite")
+
+
+def test_clusters_of_one_item_are_none(data, rng):
+    """With weights, too; and which item is in which cluster is all that counts."""
+    labels, weights = data[1], rng.exponential(size=N)
+    for options in ({}, {"weights": weights}):
+        alone = jm.roc_band(data[0][1], labels, fpr=GRID, clusters=np.arange(N)[::-1], **options)
+        same(alone, jm.roc_band(data[0][1], labels, fpr=GRID, **options), rtol=1e-6)
+    order, ids = rng.permutation(N), rng.integers(0, 30, N)
+    found = jm.roc_band(data[0][1], labels, fpr=GRID, clusters=ids, weights=weights)
+    names = np.array([f"patient {i}" for i in ids])[order]
+    moved = np.exp(data[0][1][order]), labels[order]
+    same(jm.roc_band(*moved, fpr=GRID, clusters=names, weights=weights[order]), found)
+
+
+def test_copies_in_a_cluster_count_about_once(data):
+    scores, labels = np.tile(data[0][1], 3), np.tile(data[1], 3)
+    once = jm.roc_band(data[0][1], data[1], fpr=GRID)
+    found = jm.roc_band(scores, labels, fpr=GRID, clusters=np.tile(np.arange(N), 3))
+    thrice = jm.roc_band(scores, labels, fpr=GRID)
+    for low, high in (LIMITS[:2], LIMITS[2:]):
+        widths = [np.mean(getattr(x, high) - getattr(x, low)) for x in (once, found, thrice)]
+        assert 1 <= widths[1] / widths[0] < 1.06
+        assert widths[1] > 1.4 * widths[2]
+
+
+def test_one_cluster_with_all_of_a_class_has_no_limits(data):
+    scores, labels = data[0][0], data[1]
+    clusters = np.where(labels, N, np.arange(N))
+    with pytest.warns(UserWarning, match="rests on 1 clusters? with positives"):
+        found = jm.roc_band(scores, labels, fpr=GRID, clusters=clusters)
+    for name in LIMITS:
+        assert np.isnan(getattr(found, name)).all()
+    assert not np.isnan(found.tpr).any()
+    assert np.isnan(jm.roc_band([], [], clusters=[]).high).all()
 
 
 def test_equal_weights_are_none(data, band):
@@ -427,27 +524,29 @@ def test_no_items_and_few_draws():
     assert np.isnan(jm.roc_band([], [], weights=[]).high).all()
 
 
-def test_weighted_items_that_do_not_count_change_nothing(data, rng):
+@pytest.mark.parametrize("clusters", [None, np.arange(N) // 4])
+def test_weighted_items_that_do_not_count_change_nothing(clusters, data, rng):
     scores, labels, weights = data[0][0], data[1], rng.exponential(size=N)
-    kept = rng.random(N) < 0.7
-    found = jm.roc_band(scores[kept], labels[kept], fpr=GRID, weights=weights[kept])
-    masked = np.where(kept, scores, np.nan), labels
-    given = {"weights": np.where(kept, weights, np.nan), "where": kept}
-    same(jm.roc_band(*masked, fpr=GRID, **given), found)
-    same(jm.roc_band(scores, labels, fpr=GRID, weights=weights * kept), found)
-    order = rng.permutation(N)
-    moved = np.exp(scores[order]), labels[order]
-    same(
-        jm.roc_band(*moved, fpr=GRID, weights=(weights * kept)[order]),
-        found,
-    )
+    kept, order = rng.random(N) < 0.7, rng.permutation(N)
+
+    def band(which, scores, weights, **given):
+        ids = None if clusters is None else clusters[which]
+        options = {"weights": weights[which], "clusters": ids, **given}
+        return jm.roc_band(scores[which], labels[which], fpr=GRID, **options)
+
+    found = band(kept, scores, weights)
+    masked = np.where(kept, scores, np.nan), np.where(kept, weights, np.nan)
+    same(band(slice(None), *masked, where=kept), found)
+    same(band(slice(None), scores, weights * kept), found)
+    same(band(order, np.exp(scores), weights * kept), found)
 
 
-def test_a_weighted_band_in_a_program(data, rng):
+@pytest.mark.parametrize("clusters", [None, np.arange(N) // 4])
+def test_a_weighted_band_in_a_program(clusters, data, rng):
     """Of models that share labels; a model with NaN, and a class without items, have none."""
     scores = np.stack([*data[0], np.where(np.arange(N) == 3, np.nan, data[0][0])])
     weights, fpr = rng.exponential(size=N).astype("float32"), [0, *GRID]
-    call = partial(jm.roc_band, fpr=fpr)
+    call = partial(jm.roc_band, fpr=fpr, clusters=clusters)
     expected = call(scores, data[1], weights=weights)
     program = jax.jit(lambda *x: call(x[0], x[1], weights=x[2]))
     same(program(scores, data[1], weights), expected)
@@ -488,7 +587,7 @@ def test_limits_of_the_bootstrap(data, resampled):
 
 
 @pytest.mark.filterwarnings("ignore:a band by the bootstrap rests on 24 clusters")
-def test_weights_and_clusters_resample(data, resampled):
+def test_weights_and_clusters_of_the_bootstrap(data, resampled):
     """Weights of 1 change nothing, and clusters of copies widen the band."""
     scores, labels = data[0][1], data[1]
     weighted = jm.roc_band(
@@ -496,8 +595,9 @@ def test_weights_and_clusters_resample(data, resampled):
     )
     same(weighted, resampled, rtol=0.1, names=("tpr", "low", "simultaneous_low"))
     copies = np.tile(scores[::3], 3), np.tile(labels[::3], 3)  # of as many items
-    found = jm.roc_band(*copies, fpr=GRID, key=KEY, clusters=np.tile(np.arange(N // 3), 3))
-    three = jm.roc_band(*copies, fpr=GRID, key=KEY, method="bootstrap")
+    how = {"fpr": GRID, "key": KEY, "method": "bootstrap"}
+    found = jm.roc_band(*copies, clusters=np.tile(np.arange(N // 3), 3), **how)
+    three = jm.roc_band(*copies, **how)
     assert np.mean(found.high - found.low) > 1.2 * np.mean(three.high - three.low)
     np.testing.assert_allclose(found.tpr, three.tpr, rtol=1e-5)
 

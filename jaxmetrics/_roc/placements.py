@@ -267,15 +267,16 @@ class OfTable:
 
     def beside(self, limit: Limit) -> Beside:
         thresholds, fps = _from_infinity(self._falling), _from_zero(self._fps)
-        last, after = self._around(limit)
+        last, after = self.rows_around(limit)
         return Beside(thresholds[last], thresholds[after], fps[last], fps[after])
 
     def corners(self, limit: Limit) -> Corners:
         fps, tps = _from_zero(self._fps), _from_zero(self._tps)
-        last, after = self._around(limit)
+        last, after = self.rows_around(limit)
         return Corners(fps[last], fps[after], tps[last], tps[after])
 
-    def _around(self, limit: Limit) -> tuple[Any, Any]:
+    def rows_around(self, limit: Limit) -> tuple[Any, Any]:
+        """The index of the last ROC point within the limit, and of the next one or the end."""
         last = self._last_within(limit)
         return last, self.library.minimum(last + 1, self._fps.shape[-1])
 

@@ -167,7 +167,7 @@ def build(source: Prepared) -> tuple[ScoreTable, Array]:
 def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | None]:
     """`build`, and the sorted items from which it was built if `labels_ride`, else None."""
     items, order = source
-    keys, payload = _in_order(items) if order is None else order
+    keys, payload = sorted_keys(items) if order is None else order
     library = numerics.namespace(keys)
     nan = numerics.is_nan(items.scores)
     if labels_ride(items):
@@ -221,8 +221,8 @@ def labels_ride(items: Items) -> bool:
     return np.broadcast_shapes(*shapes) == items.scores.shape
 
 
-def _in_order(items: Items) -> tuple[Any, Any]:
-    """Sorted keys, each with its item's class or index."""
+def sorted_keys(items: Items) -> tuple[Any, Any]:
+    """Sorted keys of at least one item, each with its item's class, or index if it has weights."""
     library = numerics.namespace(items.scores)
     if labels_ride(items):
         payload, most = kinds_of(items), int(KINDS[-1])
@@ -263,7 +263,7 @@ def prepared(items: Items) -> Prepared:
     near = on_host(*(getattr(items, name) for name in names))
     if near is None:
         return Prepared(items, None)
-    return Prepared(items, _in_order(items._replace(**dict(zip(names, near, strict=True)))))
+    return Prepared(items, sorted_keys(items._replace(**dict(zip(names, near, strict=True)))))
 
 
 def _rows_of_items(starts: Any, thresholds: Any, *counts: Any) -> tuple[Any, ...]:

@@ -5,29 +5,26 @@ sample. So each threshold gives a box of FPR x TPR. The true curve rises, so it 
 lines through the upper left and through the lower right corners of the boxes.
 Where positives and negatives tie, these lines are oblique, as the curve itself is.
 
-With weights, the share of a class at or above a threshold varies as that of fewer draws would, and
-the limits are those of so many.
-
-Reference: E. L. Korn and B. I. Graubard, "Confidence intervals for proportions with small expected
-number of positive counts estimated from survey data", Survey Methodology 24, 1998.
+With weights or clusters, the share of a class at or above a threshold varies as that of fewer draws
+would, and the limits are those of so many.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from jaxmetrics._base import cumulative, numerics, varying
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
-from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.draws import Shares
 from jaxmetrics.inference._intervals.local_level import local_level
-from jaxmetrics.inference._intervals.rules import Limits, draws_of_share
+from jaxmetrics.inference._intervals.rules import Limits
 
 _STEPS = 32  # bisections that find a count below 2^32
 _FEWEST = 0.5  # draws, fewer than which have no lower limit above 0
@@ -108,64 +105,30 @@ def _lines(
     return lines
 
 
-class Drawn(NamedTuple):
-    """A class with weights at or above each threshold, from none of its items to all of them.
-
-    Attributes:
-      draws: `[rows + 1]`, how many draws have a share that varies as the class's does.
-      counts: `[rows + 1]`, how many of them are at or above the threshold.
-    """
-
-    draws: Array
-    counts: Array
-
-
-def drawn(weights: Array, squares: Array) -> Drawn:
-    """The draws of a class with these weights and sums of squared weights `[rows]`.
-
-    p (1 - p) / V for a share p of variance V, and at most Kish's size. Where heavy items have high
-    scores, V is larger than that of Kish's size, and where they do not, it is known from few items.
-    """
-    library = numerics.namespace(weights)
-    none = library.zeros(1)
-    above, squares_above = (
-        library.concatenate([none, cumulative.running_sum(x)]) for x in (weights, squares)
-    )
-    total, all_squares = above[-1], squares_above[-1]
-    share = above / total
-    below = library.maximum(all_squares - squares_above, 0.0)
-    variance = (squares_above * (1 - share) ** 2 + below * share**2) / total**2
-    draws = draws_of_share(share, variance, total**2 / all_squares)
-    return Drawn(draws, share * draws)
-
-
-def simultaneous_of_weights(
-    table: ScoreTable, squares: ScoreTable, fpr: Array, level: float
-) -> Limits:
-    """`simultaneous` of items with weights: of a table `[rows]`, and of that of squared weights."""
-    library = numerics.namespace(*table)
-    negatives = drawn(table.negatives, squares.negatives)
-    positives = drawn(table.positives, squares.positives)
+def simultaneous_of_shares(shares: Shares, fpr: Array, level: float) -> Limits:
+    """`simultaneous` of items with weights or clusters."""
+    negatives, positives = shares.negatives, shares.positives
+    library = numerics.namespace(negatives.draws)
     tails = _tails((negatives.draws[-1], positives.draws[-1]), level, exact=False)
-    rows = len(table.thresholds)
+    rows = len(negatives.draws) - 1
     chances = library.stack([tails[0], 1 - tails[0]])[:, None]
     line = library.arange(2)[:, None]
 
     def within(row: Array) -> Array:
         """Whether the left side of the box of a row is; whether the right side of one before is."""
         at = library.clip(row.astype(np.int32) - line, 0, rows)
-        n, count = negatives.draws[at], negatives.counts[at]
+        n, count = negatives.drawn(at)
         few = library.where(line == 0, count, n - count) < _FEWEST
         a, b = (library.where(few, 1.0, x) for x in (count + line, n - count + 1 - line))
         inside: Array = library.where(few, line == 0, beta_cdf(fpr, a, b) >= chances)
         return inside
 
-    last = _largest(within, table.negatives.dtype.type(rows + 1), chances + 0 * fpr)
+    last = _largest(within, negatives.draws.dtype.type(rows + 1), chances + 0 * fpr)
     left, right = library.minimum(last[0], rows), last[1] - 1
     first = library.stack([left, library.maximum(right, 0)]).astype(np.int32)
     at = library.stack([first, library.minimum(first + 1, rows)], axis=1)  # [lines, ends, points]
-    n = library.stack([x.draws[at] for x in (negatives, positives)], axis=1)
-    counts = library.stack([x.counts[at] for x in (negatives, positives)], axis=1)
+    found = zip(negatives.drawn(at), positives.drawn(at), strict=True)
+    n, counts = (library.stack(x, axis=1) for x in found)
     # Upper left, lower right: the upper limit is that of the remaining items.
     remaining = (library.arange(2)[:, None] != library.arange(2))[..., None, None]
     counts = library.where(remaining, n - counts, counts)

@@ -103,7 +103,7 @@ def decision_of_recall(
     """The recall at `max_fpr` and its threshold; from `heights_and_box` if that is known."""
     library = placed.library
     limit = library.asarray(options["max_fpr"])
-    heights = _heights(placed, sizes, options) if numbers is None else numbers[0]
+    heights = heights_of(placed, sizes, options) if numbers is None else numbers[0]
     points = placed.beside(limit_of_fpr(limit))
     slope = library.sqrt(squared_slope(heights, limit.astype(np.float64), sizes))
     total, fps, beyond = placed.total_negatives, points.fps_within, points.fps_beyond
@@ -129,10 +129,11 @@ def heights_and_box(
         how = {"method": "linear" if line else "step"}
         return _recalls(placed, np.float64(1), list(limits), how)
 
-    return _heights(placed, sizes, options), box_of(height, limit, sizes[0], level)
+    return heights_of(placed, sizes, options), box_of(height, limit, sizes[0], level)
 
 
-def _heights(placed: Placements, sizes: Sizes, options: Options) -> Heights:
+def heights_of(placed: Placements, sizes: Sizes, options: Options) -> Heights:
+    """The heights of the ROC curve at and around the limit."""
     how = {name: options[name] for name in ("method", "quantile_method")}
     at, before = _recalls(placed, options["max_fpr"], [1.0, _JUST_BELOW], how)
     limit = placed.library.asarray(options["max_fpr"]).astype(np.float64)
