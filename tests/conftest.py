@@ -36,7 +36,8 @@ collect_ignore = [
     "rare_worker.py",
     "sharded_worker.py",
     "stream_worker.py",
-]  # which are started as processes
+    "types_of_a_user.py",
+]  # which are started as processes, and read by mypy
 
 settings.register_profile("jaxmetrics", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("jaxmetrics")

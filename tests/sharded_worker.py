@@ -72,16 +72,9 @@ def other_errors(models, labels, weights):
     )
 
 
-# Covariances of two processes, and the others of one.
-by_itself(
-    "errors by themselves",
-    other_errors if processes == 1 else covariances,
-    (ROWS, ITEMS, ITEMS),
-    models,
-    labels[0].astype(int),
-    weights,
-    how=how,
-)
+for function in [covariances] if processes > 1 else [other_errors] if everything else []:
+    specs, of_models = (ROWS, ITEMS, ITEMS), (models, labels[0].astype(int), weights)
+    by_itself("errors by themselves", function, specs, *of_models, how=how)
 
 
 def check_grid():

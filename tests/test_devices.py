@@ -7,7 +7,8 @@ from processes import printed
 import jaxmetrics as jm
 
 
-@pytest.mark.parametrize("processes", [2, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.slow  # `test_sharded_items` has two processes, and `test_meshes` states of devices
+@pytest.mark.parametrize("processes", [1, 2])
 def test_states_of_devices_add_up_to_that_of_all_items(processes):
     """To the last count, by one collective for each state, the same in every process."""
     results = printed("stream_worker.py", processes)

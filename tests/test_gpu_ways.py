@@ -65,7 +65,7 @@ def metric_values(name):
     for scores in (SCORES, data(8)[0]):
         yield compiled(scores, LABELS)
         yield compiled(scores[0], LABELS, where=WEIGHTS < 0.8)
-    for n in (32, 7, 0) if name in ("auc", "precision") else ():
+    for n in {"auc": (7,), "precision": (32, 0)}.get(name, ()):
         yield compiled(SCORES[0, :n], LABELS[:n])
 
 
@@ -122,7 +122,7 @@ CASES = {
 SLOW = {
     *(f"values of {name}" for name in ("areas", "threshold", "recall")),
     *(f"replicates of {name}" for name in ("amounts", "precision", "table", "bayesian", "cost")),
-    "models",
+    *("models", "limits"),
 }
 
 
