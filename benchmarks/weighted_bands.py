@@ -1,30 +1,22 @@
 """`python -m benchmarks.weighted_bands`: how often bands of items with weights hold the true curve.
 
-The families are those of `benchmarks.bands` that had no part in the choice of the method. Where
-weights go with the scores, items were sampled the more seldom the heavier they are, so that the
-weighted sample is of the family.
+Where weights go with the scores, items were sampled the more seldom the heavier they are, so that
+the weighted sample is of the family.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import time
-import warnings
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from scipy import special
 
-import jaxmetrics as jm
-from benchmarks.bands import GRID, HELD_OUT, ROUNDING, Family
+from benchmarks.band_coverage import Sample, Setup, report
+from benchmarks.bands import Family
 
 SIZES = ((30, 120), (50, 50), (200, 200), (20, 1000))
-POINTS = np.array([1, 2, 5, 10, 30])  # of GRID
-Sample: TypeAlias = tuple[Any, Any, dict[str, Any]]  # scores, labels, options of `roc_band`
-Sampler: TypeAlias = Callable[[Family, Any], Sample]
 _POOL = 30  # items for each one that is sampled
 
 
@@ -54,7 +46,7 @@ KINDS = {
 }
 
 
-def weighted(kind: str, sizes: tuple[int, int]) -> Sampler:
+def weighted(kind: str, sizes: tuple[int, int]) -> Setup:
     """Samples of so many positives and negatives."""
 
     def sample(family: Family, rng: Any) -> Sample:
@@ -63,75 +55,14 @@ def weighted(kind: str, sizes: tuple[int, int]) -> Sampler:
         scores, weights = (np.concatenate(x) for x in zip(*drawn, strict=True))
         return scores, np.arange(sum(sizes)) < sizes[0], {"weights": weights}
 
-    return sample
-
-
-def measured(family: Family, sample: Sampler, seed: str, draws: int) -> list[float]:
-    """Coverage of the curve and of its limits at `POINTS`, and the mean width of both bands."""
-    rng = np.random.default_rng([*family.name.encode(), *seed.encode()])
-    truth, found = family.curve(GRID), []
-    for _ in range(draws):
-        scores, labels, options = sample(family, rng)
-        with warnings.catch_warnings(action="ignore"):  # of few items
-            band = jm.roc_band(scores, labels, **options)
-        limits = (band.simultaneous_low, band.simultaneous_high), (band.low, band.high)
-        found.append(np.array(limits, float))
-    (low, high), (each_low, each_high) = np.moveaxis(np.array(found), 0, 2)
-    rounding = ROUNDING + 1e-6  # limits are in single precision
-    whole = ((low <= truth + rounding) & (truth <= high + rounding)).all(axis=1).mean()
-    each = ((each_low <= truth + rounding) & (truth <= each_high + rounding)).mean(axis=0)
-    return [whole, *each[POINTS], np.mean(high - low), np.mean(each_high - each_low)]
-
-
-def table(heads: tuple[str, str], samplers: dict[Any, Sampler], draws: int) -> str:
-    """For each sampler, the mean over families and the least."""
-    names = ["whole curve", *(f"at {GRID[i]:g}" for i in POINTS)]
-    lines = [
-        f"| {' | '.join(heads)} | {' | '.join(names)} | width | of points |",
-        f"|{' --- |' * (4 + len(names))}",
-    ]
-    for setup, sampler in samplers.items():
-        rows = [measured(x, sampler, " ".join(setup), draws) for x in HELD_OUT]
-        coverage, widths = np.split(np.array(rows), [len(names)], axis=1)
-        both = zip(coverage.mean(0), coverage.min(0), strict=True)
-        cells = [*setup, *(f"{x:.3f}, {y:.2f}" for x, y in both)]
-        lines.append(f"| {' | '.join(cells)} | {' | '.join(f'{x:.2f}' for x in widths.mean(0))} |")
-    return "\n".join(lines)
-
-
-def report(
-    name: str, what: str, about: str, heads: tuple[str, str], samplers: dict[Any, Sampler]
-) -> None:
-    """Simulate, print the page of a study, and write it to the file of the benchmark's name."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--draws", type=int, default=100)
-    parser.add_argument("--output", type=Path, default=Path(__file__).with_name(f"{name}.md"))
-    options = parser.parse_args()
-    start = time.perf_counter()
-    rows = table(heads, samplers, options.draws)
-    minutes = (time.perf_counter() - start) / 60
-    n = options.draws
-    errors = [(0.95 * 0.05 / x) ** 0.5 for x in (n * len(HELD_OUT), n)]
-    text = f"""# Coverage of ROC bands of items with {what}
-
-`python -m benchmarks.{name}`: how often the simultaneous band of 95 % holds the true curve
-at 101 points, and the limits of one point its height there: the mean over the {len(HELD_OUT)}
-families that had no part in the choice of [bands](bands.md), and the least of them. {n} data sets
-of each: the standard error of a coverage of 0.95 is {errors[0]:.3f}, and {errors[1]:.3f} in one
-family. {minutes:.0f} min.
-{about}
-
-{rows}
-"""
-    options.output.write_text(text, encoding="utf-8")
-    print(text)
+    return Setup(sample)
 
 
 def main() -> None:
     pairs = itertools.product(KINDS, SIZES)
-    samplers = {(kind, f"{n[0]}, {n[1]}"): weighted(kind, n) for kind, n in pairs}
+    setups = {(kind, f"{n[0]}, {n[1]}"): weighted(kind, n) for kind, n in pairs}
     kinds = "Weights that rise or fall with the score are from 0.2 to 5."
-    report("weighted_bands", "weights", kinds, ("weights", "positives, negatives"), samplers)
+    report("weighted_bands", "weights", kinds, ("weights", "positives, negatives"), setups)
 
 
 if __name__ == "__main__":

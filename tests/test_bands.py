@@ -16,7 +16,7 @@ from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics.inference._bands_by_boxes import LINE, draws_at
 from jaxmetrics.inference._intervals import boxes
-from jaxmetrics.inference._intervals.draws import shares_of
+from jaxmetrics.inference._intervals.draws import rates_of
 from jaxmetrics.inference._intervals.local_level import local_level
 from jaxmetrics.inference._intervals.numbers import heights_of
 from jaxmetrics.inference._intervals.recall import squared_slope
@@ -63,37 +63,42 @@ def kish(weights):
 
 
 def draws_of(weights, flagged, units, level=0.95):
-    """How many draws vary as the share that is flagged, and how many of them are.
+    """The share that is flagged at each threshold `[rows, n]`, and the draws that it varies as.
 
     Units are clusters of one weight each, or the items themselves.
     """
-    share = (weights * flagged).sum() / weights.sum()
     whole = np.bincount(units, weights)
     n, k = kish(weights), np.count_nonzero(whole)
-    sums = np.bincount(units, weights * (flagged - share))
-    kept, df = 1.0, (n - 1, n - 1)
+    shares, draws = (flagged * weights).sum(axis=1) / weights.sum(), []
+    for row, share in zip(flagged, shares, strict=True):
+        sums = np.bincount(units, weights * (row - share))
+        variance = (sums**2).sum() / weights.sum() ** 2
+        if k < len(units):
+            variance /= (1 - 1 / k) / (1 - 1 / n)
+        draws.append(min(share * (1 - share) / variance, n) if variance > 1e-15 else n)
+    draws = np.array(draws)
     if k < len(units):
         assert np.ptp(whole[whole > 0]) == np.ptp(weights) == 0
-        kept, df = (1 - 1 / k) / (1 - 1 / n), (n - 1, k - 1)
-    variance = (sums**2).sum() / weights.sum() ** 2 / kept
-    draws = min(share * (1 - share) / variance, n) if variance > 0 else n
-    items, clusters = stats.t.ppf((1 + level) / 2, df)
-    return share * draws * (items / clusters) ** 2, draws * (items / clusters) ** 2
+        fewer = np.minimum(shares, 1 - shares) * draws
+        most = max((fewer * n / draws + 3) / (fewer + 3))
+        times = (fewer * n / draws + 3 * np.sqrt(most * n / k)) / (fewer + 3)
+        items, clusters = stats.t.ppf((1 + level) / 2, (n - 1, k - 1))
+        draws = np.minimum(n / times, draws) * (items / clusters) ** 2
+    return shares, draws
 
 
 def by_corners(scores, labels, fpr, levels, weights=None, units=None):
     """The lines through the corners of the box of each threshold, one by one."""
     weights = np.ones(len(scores)) if weights is None else weights
     units = np.arange(len(scores)) if units is None else units
-    upper, lower = [], []
-    for threshold in (np.inf, *np.unique(scores)[::-1]):
-        sides = []
-        for mask, level in zip((~labels, labels), levels, strict=True):
-            count, n = draws_of(weights[mask], scores[mask] >= threshold, units[mask])
-            sides.append(share_limits(count, n, level))
-        (fpr_low, fpr_high), (tpr_low, tpr_high) = sides
-        upper.append((fpr_low, tpr_high))
-        lower.append((fpr_high, tpr_low))
+    thresholds = np.append(np.inf, np.unique(scores)[::-1])
+    sides = []
+    for mask, level in zip((~labels, labels), levels, strict=True):
+        shares, draws = draws_of(weights[mask], scores[mask] >= thresholds[:, None], units[mask])
+        limits = [share_limits(p * n, n, level) for p, n in zip(shares, draws, strict=True)]
+        sides.append(np.transpose(limits))
+    (fpr_low, fpr_high), (tpr_low, tpr_high) = sides
+    upper, lower = ([*zip(*x, strict=True)] for x in ((fpr_low, tpr_high), (fpr_high, tpr_low)))
 
     def height(points, at):
         """The highest point of the line at an FPR; 0 before its start."""
@@ -419,7 +424,9 @@ def dependent(data, ties, kind):
 def test_boxes_of_draws_by_corners(data, ties, kind):
     scores, labels, weights, units, given = dependent(data, ties, kind)
     found = jm.roc_band(scores, labels, fpr=GRID, **given)
-    sizes = [draws_of(weights[x], scores[x] > np.inf, units[x])[1] for x in (~labels, labels)]
+    thresholds = np.append(np.inf, np.unique(scores)[::-1])
+    flagged = scores >= thresholds[:, None]
+    sizes = [draws_of(weights[x], flagged[:, x], units[x])[1][-1] for x in (~labels, labels)]
     factor = boxes.shrinkage(*sizes)
     levels = [2 * stats.norm.cdf(factor * stats.norm.ppf(local_level(n, 0.95) / 2)) for n in sizes]
     low, high = by_corners(scores, labels, GRID, levels, weights, units)
@@ -435,15 +442,15 @@ def test_draws_of_a_point(data, kind):
     """The fewer of those at the ROC points around it, less what opposite classes take."""
     scores, labels, weights, units, given = dependent(data, 1, kind)
     items = Items(scores.astype("float32"), labels, weights.astype(float))
-    shares = shares_of(items, given.get("clusters"), N, np.float64(0.95))
+    shares = rates_of(items, given.get("clusters"), N, np.float64(0.95))
     placed = OfTable(shares.table, constant=True)
     found = draws_at(placed, shares, GRID)
     thresholds = np.append(np.inf, np.unique(items.scores)[::-1])
     flagged, rates, draws, sums = items.scores >= thresholds[:, None], [], [], []
     for x in (~labels, labels):
         total, n, k = weights[x].sum(), x.sum(), len(np.unique(units[x]))
-        rates.append((flagged[:, x] * weights[x]).sum(1) / total)
-        draws.append(np.array([draws_of(weights[x], row[x], units[x])[1] for row in flagged]))
+        shares, of_class = draws_of(weights[x], flagged[:, x], units[x])
+        rates, draws = [*rates, shares], [*draws, of_class]
         influence = weights[x] * (flagged[:, x] - rates[-1][:, None]) / total
         kept = (1 - 1 / k) / (1 - 1 / n)
         sums.append([np.bincount(units[x], row, N) / kept**0.5 for row in influence])
@@ -466,7 +473,7 @@ def test_clusters_of_one_item_are_none(data, rng):
     labels, weights = data[1], rng.exponential(size=N)
     for options in ({}, {"weights": weights}):
         alone = jm.roc_band(data[0][1], labels, fpr=GRID, clusters=np.arange(N)[::-1], **options)
-        same(alone, jm.roc_band(data[0][1], labels, fpr=GRID, **options), rtol=1e-6)
+        same(alone, jm.roc_band(data[0][1], labels, fpr=GRID, **options), rtol=0)
     order, ids = rng.permutation(N), rng.integers(0, 30, N)
     found = jm.roc_band(data[0][1], labels, fpr=GRID, clusters=ids, weights=weights)
     names = np.array([f"patient {i}" for i in ids])[order]
@@ -488,7 +495,7 @@ def test_copies_in_a_cluster_count_about_once(data):
 def test_one_cluster_with_all_of_a_class_has_no_limits(data):
     scores, labels = data[0][0], data[1]
     clusters = np.where(labels, N, np.arange(N))
-    with pytest.warns(UserWarning, match="rests on 1 clusters? with positives"):
+    with pytest.warns(UserWarning, match="by clusters rests on an effective number of 1 clusters"):
         found = jm.roc_band(scores, labels, fpr=GRID, clusters=clusters)
     for name in LIMITS:
         assert np.isnan(getattr(found, name)).all()
@@ -519,7 +526,7 @@ def test_equal_weights_that_round_count_as_whole_items(rng):
 
 def test_no_items_and_few_draws():
     weights = np.append(891.0, np.ones(199))
-    with pytest.warns(UserWarning, match=r"a band with weights rests on 1\.\d+ negatives, of the"):
+    with pytest.warns(UserWarning, match=r"weights rests on an effective number of 1\.\d+ neg"):
         jm.roc_band(np.arange(200)[::-1], np.arange(200) > 99, weights=weights)
     assert np.isnan(jm.roc_band([], [], weights=[]).high).all()
 

@@ -67,7 +67,7 @@ CLUSTERED = {
     "error": partial(jm.standard_error, jm.roc_auc, SCORES),
     "compare": partial(jm.compare, jm.roc_auc, np.stack([SCORES, -SCORES])),
     "covariance": partial(jm.covariance, jm.roc_auc, np.stack([SCORES, -SCORES])),
-    "band": partial(jm.roc_band, SCORES, key=KEY),
+    "band": partial(jm.roc_band, SCORES),
 }
 
 

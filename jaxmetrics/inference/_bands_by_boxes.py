@@ -18,7 +18,7 @@ from jaxmetrics._roc.placements import OfPlacements, OfTable, Placements, as_con
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals import boxes
-from jaxmetrics.inference._intervals.draws import Shares, shares_of
+from jaxmetrics.inference._intervals.draws import Rates, rates_of
 from jaxmetrics.inference._intervals.numbers import Sizes, heights_and_box, heights_of
 from jaxmetrics.inference._intervals.recall import recall, squared_slope
 from jaxmetrics.inference._intervals.rules import Limits, Moments
@@ -32,7 +32,7 @@ _NO_DERIVATIVE = (
 
 
 class Band(NamedTuple):
-    """The curve and its limits at each FPR, `[points]`."""
+    """The curve and its limits at each FPR, `[..., points]`."""
 
     tpr: Array
     low: Array
@@ -48,16 +48,17 @@ def of_independent_items(items: Items, fpr: HostArray, level: float, *, exact: b
     return found or evaluate(OfPlacements(band), items, options)
 
 
-def band(placed: Placements, *, fpr: Array, level: float, exact: bool) -> Band:
+def band(placed: Placements, *, fpr: Array, level: Any, exact: bool) -> Band:
     """The Band by boxes; NaN if a class is absent."""
     library, placed = placed.library, as_constants(placed)
     fpr = library.asarray(fpr, np.float64)
     joint = boxes.simultaneous(placed, fpr, level, exact=exact)
     sizes = placed.total_negatives, placed.total_positives
-    return _clipped(_pointwise(placed, sizes, fpr, level), joint, fpr)
+    each = _pointwise(placed, sizes, fpr, library.asarray(level, np.float64))
+    return _clipped(each, joint, fpr)
 
 
-def of_shares(items: Items, clusters: Clusters | None, fpr: HostArray, level: float) -> Band:
+def of_rates(items: Items, clusters: Clusters | None, fpr: HostArray, level: float) -> Band:
     """The Band of items with weights or clusters; by NumPy where possible."""
     if items.weights is None:
         items = items._replace(weights=np.ones(items.scores.shape[-1], np.float32))
@@ -66,7 +67,7 @@ def of_shares(items: Items, clusters: Clusters | None, fpr: HostArray, level: fl
     found = rows_at_hand(items, {}, short=0)
     if found is None:
         items = items._replace(weights=undifferentiable(items.weights, _NO_DERIVATIVE))
-        return Band(*map(as_default, _of_shares(items, ids, fpr, level, n_clusters)))
+        return Band(*map(as_default, _of_rates(items, ids, fpr, level, n_clusters)))
     with np.errstate(all="ignore"):
         rows = [_of_row(x, ids, fpr, level, n_clusters) for x in found.rows]
     whole: Band = in_jax(rows, found.batch, items.scores, numerics.default_float())
@@ -74,7 +75,7 @@ def of_shares(items: Items, clusters: Clusters | None, fpr: HostArray, level: fl
 
 
 @double_program("level", "n_clusters")
-def _of_shares(items: Items, ids: Any, fpr: Array, level: float, n_clusters: int) -> Band:
+def _of_rates(items: Items, ids: Any, fpr: Array, level: float, n_clusters: int) -> Band:
     batch = max(x.ndim for x in items if x is not None) - 1
     return numerics.over_rows(lambda row: _of_row(row, ids, fpr, level, n_clusters), items, batch)
 
@@ -82,44 +83,45 @@ def _of_shares(items: Items, ids: Any, fpr: Array, level: float, n_clusters: int
 def _of_row(row: Items, ids: Any, fpr: Any, level: Any, n_clusters: int) -> Band:
     """The Band of scores `[n]` with weights."""
     level = np.float64(level)
-    shares = shares_of(row, ids, n_clusters, level)
-    placed = OfTable(shares.table, constant=True)
-    joint = boxes.simultaneous_of_shares(shares, fpr, level)
-    sizes = draws_at(placed, shares, fpr)
+    rates = rates_of(row, ids, n_clusters, level)
+    placed = OfTable(rates.table, constant=True)
+    joint = boxes.simultaneous_of_rates(rates, fpr, level)
+    sizes = draws_at(placed, rates, fpr)
     library = placed.library
     tpr, *limits = _pointwise(placed, sizes, fpr, level)
-    tpr = library.where(shares.undefined, library.nan, tpr)
+    tpr = library.where(rates.undefined, library.nan, tpr)
     found = _clipped((tpr, *limits), joint, fpr)
-    unknown = library.isnan(shares.negatives.variance[-1] + shares.positives.variance[-1])
+    unknown = library.isnan(rates.negatives.variance[-1] + rates.positives.variance[-1])
     return Band(found.tpr, *(library.where(unknown, library.nan, x) for x in found[1:]))
 
 
-def draws_at(placed: OfTable, shares: Shares, fpr: Array) -> Sizes:
+def draws_at(placed: OfTable, rates: Rates, fpr: Array) -> Sizes:
     """The numbers of independent items whose height of the curve at each FPR varies as much."""
     library, limit = placed.library, placed.library.maximum(fpr, LOWEST)
     last, after = placed.rows_around(limit_of_fpr(limit))
     n0, n1 = (
-        library.minimum(x.draws[last], x.draws[after]) for x in (shares.negatives, shares.positives)
+        library.minimum(x.draws[last], x.draws[after]) for x in (rates.negatives, rates.positives)
     )
     # Clusters whose negatives are low where their positives are high: both move the curve one way.
     heights = heights_of(placed, (n0, n1), {"max_fpr": limit, **LINE})
-    slope2 = squared_slope(heights, limit, (n0, n1))
-    apart = slope2 * shares.negatives.variance[last] + shares.positives.variance[last]
-    lean = -2 * library.sqrt(slope2) * library.minimum(shares.covariance[last], 0.0)
-    part = library.where(lean > 0, apart / (apart + lean), 1.0)
+    v0, v1 = (x.variance[last] for x in (rates.negatives, rates.positives))
+    v0 = library.where(v0 > 0, squared_slope(heights, limit, (n0, n1)) * v0, 0.0)
+    correlation = library.clip(rates.correlation[last], -1.0, 0.0)
+    together = v0 + v1 - 2 * library.sqrt(v0 * v1) * correlation
+    part = numerics.divide(v0 + v1, together, 1.0)
     return tuple(library.maximum(n * part, 1.0) for n in (n0, n1))
 
 
 def _pointwise(
-    placed: Placements, sizes: Sizes, fpr: Array, level: float
+    placed: Placements, sizes: Sizes, fpr: Array, level: Any
 ) -> tuple[Array, Array, Array]:
     """The height of the curve at each FPR, and its limits for that point alone, as of a recall."""
     library = placed.library
-    limit, at = library.maximum(fpr, LOWEST), library.asarray(level, np.float64)
-    heights, likely = heights_and_box(placed, sizes, at, {"max_fpr": limit, **LINE})
+    limit = library.maximum(fpr, LOWEST)
+    heights, likely = heights_and_box(placed, sizes, level, {"max_fpr": limit, **LINE})
     none = library.zeros_like(heights.at)  # variances, which the sizes allow for
     moments = Moments(heights.at, (none, none), sizes)
-    return heights.at, *recall(moments, heights, likely, limit, at)
+    return heights.at, *recall(moments, heights, likely, limit, level)
 
 
 def _clipped(recalls: tuple[Array, Array, Array], joint: Limits, fpr: Array) -> Band:

@@ -22,7 +22,7 @@ from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
-from jaxmetrics.inference._intervals.draws import Shares
+from jaxmetrics.inference._intervals.draws import Rates
 from jaxmetrics.inference._intervals.local_level import local_level
 from jaxmetrics.inference._intervals.rules import Limits
 
@@ -82,12 +82,11 @@ def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) ->
     last = _largest(lambda k: beta_cdf(fpr, k, n0 - k + 1) >= chances, n0, chances + 0 * fpr)
     left, right = last[0], last[1] - 1
     counts = library.stack([left, library.maximum(right, 0)])
-    corners = placed.corners(limit_of_fpr(numerics.rates(counts, n0)))
-    shares = [
-        _corner([x[line] for x in corners], sizes, upper=line == 0) for line in range(2)
-    ]  # [2, axes, ends, points]
+    before, after, caught, caught_after = placed.corners(limit_of_fpr(numerics.rates(counts, n0)))
+    ends = (library.stack(x, axis=1) for x in ((before, after), (caught, caught_after)))
+    corners = library.stack([*ends], axis=1)  # [lines, axes, ends, points]
     n = library.stack(list(sizes))[:, None, None]
-    return _lines(fpr, library.stack(shares), n, tails, (left < n0, right >= 0))
+    return _lines(fpr, corners, n, tails, (left < n0, right >= 0))
 
 
 def _lines(
@@ -95,9 +94,12 @@ def _lines(
 ) -> Limits:
     """The heights of both lines; the upper one is 1, and the lower one 0, where not `inside`.
 
-    `counts` `[lines, axes, ends, points]` of `n` draws have the lower limits of the corners.
+    `counts` `[lines, axes, ends, points]` of `n` draws are at or above the corners' thresholds.
     """
     library = numerics.namespace(counts)
+    # Upper left, lower right: the upper limit is 1 - the lower one of the remaining items.
+    remaining = (library.arange(2)[:, None] != library.arange(2))[..., None, None]
+    counts = library.where(remaining, n - counts, counts)
     limits = _lower(counts, n, library.stack(list(tails))[:, None, None])
     high = _on_line(fpr, limits[0, 0], 1 - limits[0, 1])
     low = library.where(inside[1], _on_line(fpr, 1 - limits[1, 0], limits[1, 1]), 0.0)
@@ -105,9 +107,9 @@ def _lines(
     return lines
 
 
-def simultaneous_of_shares(shares: Shares, fpr: Array, level: float) -> Limits:
+def simultaneous_of_rates(rates: Rates, fpr: Array, level: float) -> Limits:
     """`simultaneous` of items with weights or clusters."""
-    negatives, positives = shares.negatives, shares.positives
+    negatives, positives = rates.negatives, rates.positives
     library = numerics.namespace(negatives.draws)
     tails = _tails((negatives.draws[-1], positives.draws[-1]), level, exact=False)
     rows = len(negatives.draws) - 1
@@ -129,23 +131,7 @@ def simultaneous_of_shares(shares: Shares, fpr: Array, level: float) -> Limits:
     at = library.stack([first, library.minimum(first + 1, rows)], axis=1)  # [lines, ends, points]
     found = zip(negatives.drawn(at), positives.drawn(at), strict=True)
     n, counts = (library.stack(x, axis=1) for x in found)
-    # Upper left, lower right: the upper limit is that of the remaining items.
-    remaining = (library.arange(2)[:, None] != library.arange(2))[..., None, None]
-    counts = library.where(remaining, n - counts, counts)
     return _lines(fpr, counts, n, tails, (left < rows, right >= 0))
-
-
-def _corner(counts: list[Array], sizes: tuple[Array, Array], *, upper: bool) -> Array:
-    """The counts whose lower limits give the upper left or lower right corner, `[axes, ends, ...]`.
-
-    The upper limit of a share is 1 - the lower limit of the share of the remaining items.
-    """
-    library = numerics.namespace(*counts)
-    before, after, caught, caught_after = counts
-    fps, tps = library.stack([before, after]), library.stack([caught, caught_after])
-    axes = [fps, sizes[1] - tps] if upper else [sizes[0] - fps, tps]
-    found: Array = library.stack(axes)
-    return found
 
 
 def _on_line(at: Array, x: Any, y: Any) -> Array:

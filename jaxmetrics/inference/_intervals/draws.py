@@ -1,4 +1,4 @@
-"""The shares of both classes at or above each threshold, and the draws that they vary as.
+"""The rates of both classes at or above each threshold, and the draws that they vary as.
 
 Where items have weights, or depend on each other within clusters, a share p has another variance V
 than that of as many independent items. The limits of a share of p (1 - p) / V draws serve it.
@@ -9,6 +9,7 @@ number of positive counts estimated from survey data", Survey Methodology 24, 19
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,15 +25,17 @@ from jaxmetrics.inference._intervals.rules import draws_of_share
 ByClass: TypeAlias = tuple[Array, Array]  # of negatives, of positives
 
 _ROUNDING = 1e-9
+_PRIOR = 3.0  # draws that differ, of which what is known of clusters counts as many
 
 
-class Share(NamedTuple):
+class Rate(NamedTuple):
     """The share of a class at or above each threshold, from none of its items to all, `[rows + 1]`.
 
     Attributes:
       at: the share.
       variance: its variance; NaN where one cluster has all items of the class.
-      draws: how many independent items have a share that varies as much; at most Kish's size.
+      draws: how many independent items have a share that varies as much, and is known as well; at
+        most Kish's size.
     """
 
     at: Array
@@ -45,21 +48,21 @@ class Share(NamedTuple):
         return draws, self.at[rows] * draws
 
 
-class Shares(NamedTuple):
-    """The shares of both classes.
+class Rates(NamedTuple):
+    """The rates of both classes.
 
     Attributes:
       table: the table of the items, `[rows]`.
       undefined: whether a valid score is NaN, or no item is valid.
-      negatives, positives: the shares of the classes.
-      covariance: that of the two, `[rows + 1]`; 0 where no cluster has items of both classes.
+      negatives, positives: the rates of the classes.
+      correlation: that of the two, `[rows + 1]`; 0 where no cluster has items of both classes.
     """
 
     table: ScoreTable
     undefined: Array
-    negatives: Share
-    positives: Share
-    covariance: Array
+    negatives: Rate
+    positives: Rate
+    correlation: Array
 
 
 class _Units(NamedTuple):
@@ -74,8 +77,8 @@ class _Units(NamedTuple):
     products: ByClass
 
 
-def shares_of(row: Items, ids: Any, n_clusters: int, level: Any) -> Shares:
-    """The shares of scores `[n]` with weights, and with clusters unless `ids` is None.
+def rates_of(row: Items, ids: Any, n_clusters: int, level: Any) -> Rates:
+    """The rates of scores `[n]` with weights, and with clusters unless `ids` is None.
 
     The variance by few clusters is not known well: there are fewer draws, by the squared ratio of
     the quantiles of Student's t at this level, of as many degrees of freedom as independent items
@@ -98,16 +101,15 @@ def shares_of(row: Items, ids: Any, n_clusters: int, level: Any) -> Shares:
     if ids is None:
         squares = _by_threshold(table(weights**2)[0])
         of_class, known = _Units(squares, squares), [_ALL, _ALL]
-        covariance = 0 * above[0]
+        correlation = 0 * above[0]
     else:
         of_class = units(2 * ids + (items.labels == 1), 2 * n_clusters)
         known = [_known(x, numerics.sums_at(ids, x, n_clusters), level) for x in by_class]
-        covariance = _covariance(above, of_class, units(ids, n_clusters))
-        covariance = covariance / (known[0].kept * known[1].kept) ** 0.5
+        correlation = _correlation(above, of_class, units(ids, n_clusters))
     sizes = (kish(x)[0] for x in by_class)
     given = zip(above, *of_class, sizes, known, strict=True)
-    negatives, positives = (_share(*x) for x in given)
-    return Shares(whole, undefined, negatives, positives, covariance)
+    negatives, positives = (_rate(*x) for x in given)
+    return Rates(whole, undefined, negatives, positives, correlation)
 
 
 def _in_units(weights: Array, unit: Array, n: int, order: Array) -> tuple[Array, Array]:
@@ -131,14 +133,16 @@ class _Known(NamedTuple):
 
     Attributes:
       kept: the part that a sum of squares keeps of it; NaN where one cluster has all items.
-      draws: the part of the draws that have as wide limits by a normal quantile.
+      draws: the squared ratio of quantiles of Student's t for items and for clusters, at most 1.
+      size: Kish's size of the clusters; None without any.
     """
 
     kept: Any
     draws: Any
+    size: Any
 
 
-_ALL = _Known(1.0, 1.0)
+_ALL = _Known(1.0, 1.0, None)
 
 
 def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
@@ -153,29 +157,55 @@ def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
         for x in (df, df_of_clusters)
     )
     part = library.where(some, numerics.divide(kept_of_clusters, kept, np.nan), np.nan)
-    return _Known(part, library.minimum((by_items / by_clusters) ** 2, 1.0))
+    size = kish(of_clusters)[0]
+    return _Known(part, library.minimum((by_items / by_clusters) ** 2, 1.0), size)
 
 
-def _share(weights: Array, squares: Array, products: Array, n: Array, known: _Known) -> Share:
-    """The Share of a class of effective size n, from sums `[rows + 1]`."""
-    library, total = numerics.namespace(weights), weights[-1]
-    share = weights / total
-    variance = squares - 2 * share * products + share**2 * products[-1]
-    variance = library.maximum(variance, 0.0) / total**2 / known.kept
+def _rate(weights: Array, squares: Array, products: Array, n: Array, known: _Known) -> Rate:
+    """The Rate of a class of effective size n, from sums `[rows + 1]`."""
+    library = numerics.namespace(weights)
+    share = weights / weights[-1]
+    variance = _squared(weights, squares, products) / weights[-1] ** 2 / known.kept
     draws = draws_of_share(share, variance, n)
-    # Up to rounding, and where there is no variance to go by.
+    # Where they are as many but for rounding, or there is no variance to go by.
     draws = library.where(draws < (1 - _ROUNDING) * n, draws, n)
-    return Share(share, variance, draws * known.draws)
+    if known.size is not None:
+        draws = _shrunk(share, draws, n, known.size)
+    return Rate(share, variance, draws * known.draws)
 
 
-def _covariance(above: ByClass, of_class: _Units, of_both: _Units) -> Array:
-    """The covariance of the two shares, from sums over the units of each class and of both."""
+def _squared(weights: Array, squares: Array, products: Array) -> Array:
+    """The sum of the squared distances of units from what they would have at the mean share."""
+    library, share = numerics.namespace(weights), weights / weights[-1]
+    found: Array = library.maximum(squares - 2 * share * products + share**2 * products[-1], 0.0)
+    return found
+
+
+def _shrunk(rate: Array, draws: Array, n: Array, size: Array) -> Array:
+    """The draws, fewer where few clusters differ, and known from other thresholds.
+
+    Where no cluster differs there would be as many as items, which may be copies of each other.
+    """
+    library = numerics.namespace(rate, draws)
+    times = n / draws
+    few = library.minimum(rate, 1 - rate) * draws  # that differ from the others
+    most = library.max((few * times + _PRIOR) / (few + _PRIOR))
+    prior = (most * n / size) ** 0.5  # between these and one draw for each cluster
+    shrunk = n * (few + _PRIOR) / (few * times + _PRIOR * prior)
+    found: Array = library.minimum(shrunk, draws)
+    return found
+
+
+def _correlation(above: ByClass, of_class: _Units, of_both: _Units) -> Array:
+    """The correlation of the two rates, from sums over the units of each class and of both."""
     # Of a cluster with weights a and b, (a + b)^2 - a^2 - b^2 is 2 a b.
     twice: Any = sum(of_both.squares) - sum(of_class.squares)
     a, b = (x - y for x, y in zip(of_both.products, of_class.products, strict=True))
     p, q = (x / x[-1] for x in above)
-    found: Array = (twice / 2 - q * a - p * b + p * q * a[-1]) / (above[0][-1] * above[1][-1])
-    return found
+    together = twice / 2 - q * a - p * b + p * q * a[-1]
+    by_class = (_squared(*x) for x in zip(above, *of_class, strict=True))
+    spread = numerics.namespace(p).sqrt(math.prod(by_class))
+    return numerics.divide(together, spread, 0.0)
 
 
 def _by_threshold(table: ScoreTable) -> ByClass:
