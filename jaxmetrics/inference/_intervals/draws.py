@@ -24,7 +24,6 @@ from jaxmetrics.inference._intervals.rules import draws_of_share
 
 ByClass: TypeAlias = tuple[Array, Array]  # of negatives, of positives
 
-_ROUNDING = 1e-9
 _PRIOR = 3.0  # draws that differ, of which what is known of clusters counts as many
 
 
@@ -166,9 +165,7 @@ def _rate(weights: Array, squares: Array, products: Array, n: Array, known: _Kno
     library = numerics.namespace(weights)
     share = weights / weights[-1]
     variance = _squared(weights, squares, products) / weights[-1] ** 2 / known.kept
-    draws = draws_of_share(share, variance, n)
-    # Where they are as many but for rounding, or there is no variance to go by.
-    draws = library.where(draws < (1 - _ROUNDING) * n, draws, n)
+    draws = draws_of_share(share, library.nan_to_num(variance), n)
     if known.size is not None:
         draws = _shrunk(share, draws, n, known.size)
     return Rate(share, variance, draws * known.draws)

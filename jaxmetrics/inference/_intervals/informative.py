@@ -33,9 +33,7 @@ def draws_of_part(part: Array, weights: Array) -> Array:
     n, shares = kish(weights)
     share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # above 1 by rounding only
     variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
-    draws = draws_of_share(share, variance, n)
-    found: Array = library.where(draws > (1 - _ROUNDING) * n, n, draws)
-    return found
+    return draws_of_share(share, variance, n)
 
 
 def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:

@@ -24,6 +24,7 @@ Classes = Sequence[tuple[Array, Array]]
 
 # An estimate this near to 0 or 1 differs from it by rounding only.
 ROUNDING = 1e-12
+_ROUNDING_OF_DRAWS = 1e-9
 
 # The variance of a class amounts to a number of whole failures. Up to the first number it is not
 # trusted, and from the second on it is.
@@ -167,10 +168,14 @@ def towards_the_end(t: Array, estimate: Array, level: Any) -> Array:
 
 
 def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
-    """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
+    """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`.
+
+    It is `most` where it is so but for rounding.
+    """
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
-    found: Array = library.minimum(library.where(size == 0, library.inf, size), most)
+    all_of_them = (size == 0) | (size > (1 - _ROUNDING_OF_DRAWS) * most)
+    found: Array = library.where(all_of_them, most, size)
     return found
 
 
