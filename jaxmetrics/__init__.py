@@ -12,7 +12,7 @@ if typing.TYPE_CHECKING:
     from jaxmetrics._public import __all__ as __all__
 
 __version__ = "0.1.0"
-_MODULES = ("extreme", "losses", "streaming", "training")
+_MODULES = ("extreme", "losses", "plots", "streaming", "training")
 
 
 def __getattr__(name: str) -> typing.Any:

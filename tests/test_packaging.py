@@ -75,7 +75,7 @@ def test_names_are_imported_when_the_first_is_asked_for():
         "ran = CliRunner().invoke(jaxmetrics.cli.commands(), ['evaluate', '--help']); "
         "assert ran.exit_code == 0 and 'jax' not in sys.modules; "
         "assert not hasattr(jaxmetrics, 'roc_auk') and 'roc_auc' in dir(jaxmetrics); "
-        "from jaxmetrics import *; print(roc_auc([0.1, 0.2], [0, 1]), jaxmetrics.losses.__name__)"
+        "from jaxmetrics import *; print(roc_auc([0.1, 0.2], [0, 1]), jaxmetrics.plots.__name__)"
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert (result.stdout, result.stderr) == ("1.0 jaxmetrics.losses\n", "")
+    assert (result.stdout, result.stderr) == ("1.0 jaxmetrics.plots\n", "")

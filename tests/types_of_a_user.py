@@ -94,6 +94,7 @@ value, slots = losses.kl_partial_auc.apply(slots, scores[0], labels, ids, kl_wei
 assert_type(value, jax.Array)
 
 assert_type(plots.roc(scores, labels, names=["a", "b", "c"]), Axes)
+assert_type(jm.plots.roc(scores, labels), Axes)
 assert_type(jm.precision_at_recall(table, min_recall=0.5), jax.Array)
 chosen = jm.precision_at_recall(table, min_recall=0.5, return_threshold=True)
 assert_type(chosen.threshold, jax.Array)

@@ -24,7 +24,6 @@ Classes = Sequence[tuple[Array, Array]]
 
 # An estimate this near to 0 or 1 differs from it by rounding only.
 ROUNDING = 1e-12
-_ROUNDING_OF_DRAWS = 1e-9
 
 # The variance of a class amounts to a number of whole failures. Up to the first number it is not
 # trusted, and from the second on it is.
@@ -168,14 +167,11 @@ def towards_the_end(t: Array, estimate: Array, level: Any) -> Array:
 
 
 def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
-    """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`.
-
-    It is `most` where it is so but for rounding.
-    """
+    """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
-    all_of_them = (size == 0) | (size > (1 - _ROUNDING_OF_DRAWS) * most)
-    found: Array = library.where(all_of_them, most, size)
+    as_many = size > (1 - 1e-9) * most  # but for rounding
+    found: Array = library.where((size == 0) | as_many, most, size)
     return found
 
 
