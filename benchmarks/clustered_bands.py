@@ -20,8 +20,14 @@ SIZES = ((15, 4), (40, 4), (40, 20), (150, 4))  # clusters, and items in each at
 
 
 class Kind(NamedTuple):
-    """Attributes: the correlation; whether clusters have both classes; what the effect of a
-    cluster on its negatives is multiplied by; the share of the positive clusters that is missed."""
+    """What clusters are like.
+
+    Attributes:
+      correlation: of the normal quantiles of the scores in a cluster.
+      both: whether clusters have items of both classes.
+      sign: what the effect of a cluster on its negatives is multiplied by.
+      missed: the share of the positive clusters that are below all items.
+    """
 
     correlation: float
     both: bool = True

@@ -402,7 +402,7 @@ def test_errors_of_options(options, error, message, data):
 
 
 def dependent(data, ties, kind):
-    """Scores, labels and weights or units of each of three kinds, and what `roc_band` is given."""
+    """Scores, labels and weights or units of each of four kinds, and what `roc_band` is given."""
     rng, labels = np.random.default_rng(3), data[1].copy()
     weights, units = np.ones(N), np.arange(N)
     if kind == "weights":  # heavy items have high scores
@@ -439,9 +439,9 @@ def test_draws_of_a_point(data, kind):
     """The fewer of those at the ROC points around it, less what opposite classes take."""
     scores, labels, weights, units, given = dependent(data, 1, kind)
     items = Items(scores.astype("float32"), labels, weights.astype(float))
-    shares = rates_of(items, given.get("clusters"), N, np.float64(0.95))
-    placed = OfTable(shares.table, constant=True)
-    found = draws_at(placed, shares, GRID)
+    rates_found = rates_of(items, given.get("clusters"), N, np.float64(0.95))
+    placed = OfTable(rates_found.table, constant=True)
+    found = draws_at(placed, rates_found, GRID)
     thresholds = np.append(np.inf, np.unique(items.scores)[::-1])
     flagged, rates, draws, sums = items.scores >= thresholds[:, None], [], [], []
     for x in (~labels, labels):

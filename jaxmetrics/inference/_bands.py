@@ -196,8 +196,6 @@ def roc_band(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
     resamples = method == "bootstrap"
-    if ids is not None and ids[1] == items.scores.shape[-1] and not resamples:
-        ids = None  # each item is a cluster
     request.check(needs_key=resamples)
     checks.check_rows(items)
     if resamples:

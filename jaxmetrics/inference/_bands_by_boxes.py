@@ -85,9 +85,9 @@ def _of_row(row: Items, ids: Any, fpr: Any, level: Any, n_clusters: int) -> Band
     level = np.float64(level)
     rates = rates_of(row, ids, n_clusters, level)
     placed = OfTable(rates.table, constant=True)
-    joint = boxes.simultaneous_of_rates(rates, fpr, level)
-    sizes = draws_at(placed, rates, fpr)
     library = placed.library
+    joint = boxes.simultaneous_of_rates(rates, fpr, level)
+    sizes = tuple(library.maximum(n, 1.0) for n in draws_at(placed, rates, fpr))
     tpr, *limits = _pointwise(placed, sizes, fpr, level)
     tpr = library.where(rates.undefined, library.nan, tpr)
     found = _clipped((tpr, *limits), joint, fpr)
@@ -99,9 +99,10 @@ def draws_at(placed: OfTable, rates: Rates, fpr: Array) -> Sizes:
     """The numbers of independent items whose height of the curve at each FPR varies as much."""
     library, limit = placed.library, placed.library.maximum(fpr, LOWEST)
     last, after = placed.rows_around(limit_of_fpr(limit))
-    n0, n1 = (
-        library.minimum(x.draws[last], x.draws[after]) for x in (rates.negatives, rates.positives)
-    )
+    draws = rates.negatives.draws, rates.positives.draws
+    n0, n1 = (library.minimum(x[last], x[after]) for x in draws)
+    if rates.correlation is None:
+        return n0, n1
     # Clusters whose negatives are low where their positives are high: both move the curve one way.
     heights = heights_of(placed, (n0, n1), {"max_fpr": limit, **LINE})
     v0, v1 = (x.variance[last] for x in (rates.negatives, rates.positives))
@@ -109,7 +110,7 @@ def draws_at(placed: OfTable, rates: Rates, fpr: Array) -> Sizes:
     correlation = library.clip(rates.correlation[last], -1.0, 0.0)
     together = v0 + v1 - 2 * library.sqrt(v0 * v1) * correlation
     part = numerics.divide(v0 + v1, together, 1.0)
-    return tuple(library.maximum(n * part, 1.0) for n in (n0, n1))
+    return n0 * part, n1 * part
 
 
 def _pointwise(

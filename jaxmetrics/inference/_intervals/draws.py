@@ -54,14 +54,14 @@ class Rates(NamedTuple):
       table: the table of the items, `[rows]`.
       undefined: whether a valid score is NaN, or no item is valid.
       negatives, positives: the rates of the classes.
-      correlation: that of the two, `[rows + 1]`; 0 where no cluster has items of both classes.
+      correlation: that of the two, by clusters, `[rows + 1]`; None without clusters.
     """
 
     table: ScoreTable
     undefined: Array
     negatives: Rate
     positives: Rate
-    correlation: Array
+    correlation: Array | None
 
 
 class _Units(NamedTuple):
@@ -97,17 +97,17 @@ def rates_of(row: Items, ids: Any, n_clusters: int, level: Any) -> Rates:
 
     whole, undefined = table(weights)
     above = _by_threshold(whole)
-    if ids is None:
-        squares = _by_threshold(table(weights**2)[0])
-        of_class, known = _Units(squares, squares), [_ALL, _ALL]
-        correlation = 0 * above[0]
-    else:
-        of_class = units(2 * ids + (items.labels == 1), 2 * n_clusters)
-        known = [_known(x, numerics.sums_at(ids, x, n_clusters), level) for x in by_class]
-        correlation = _correlation(above, of_class, units(ids, n_clusters))
+    squares = _by_threshold(table(weights**2)[0])
     sizes = (kish(x)[0] for x in by_class)
-    given = zip(above, *of_class, sizes, known, strict=True)
-    negatives, positives = (_rate(*x) for x in given)
+    given = zip(above, squares, squares, sizes, strict=True)
+    alone = negatives, positives = [_rate(*x) for x in given]
+    if ids is None:
+        return Rates(whole, undefined, negatives, positives, None)
+    of_class = units(2 * ids + (items.labels == 1), 2 * n_clusters)
+    known = [_known(x, numerics.sums_at(ids, x, n_clusters), level) for x in by_class]
+    by_clusters = zip(above, *of_class, alone, known, strict=True)
+    negatives, positives = (_rate_by_clusters(*x) for x in by_clusters)
+    correlation = _correlation(above, of_class, units(ids, n_clusters))
     return Rates(whole, undefined, negatives, positives, correlation)
 
 
@@ -133,22 +133,18 @@ class _Known(NamedTuple):
     Attributes:
       kept: the part that a sum of squares keeps of it; NaN where one cluster has all items.
       draws: the squared ratio of quantiles of Student's t for items and for clusters, at most 1.
-      size: Kish's size of the clusters; None without any.
+      alike: the effective size of the items over that of the clusters.
     """
 
-    kept: Any
-    draws: Any
-    size: Any
-
-
-_ALL = _Known(1.0, 1.0, None)
+    kept: Array
+    draws: Array
+    alike: Array
 
 
 def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
     """What is known by clusters of a class, from the weights of its items and of the clusters."""
-    (kept, df), (kept_of_clusters, df_of_clusters) = (
-        kept_and_df(kish(x)[1]) for x in (of_items, of_clusters)
-    )
+    (n, items), (k, clusters) = kish(of_items), kish(of_clusters)
+    (kept, df), (kept_of_clusters, df_of_clusters) = map(kept_and_df, (items, clusters))
     library = numerics.namespace(df_of_clusters)
     some = df_of_clusters > 0
     by_items, by_clusters = (
@@ -156,19 +152,23 @@ def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
         for x in (df, df_of_clusters)
     )
     part = library.where(some, numerics.divide(kept_of_clusters, kept, np.nan), np.nan)
-    size = kish(of_clusters)[0]
-    return _Known(part, library.minimum((by_items / by_clusters) ** 2, 1.0), size)
+    return _Known(part, library.minimum((by_items / by_clusters) ** 2, 1.0), n / k)
 
 
-def _rate(weights: Array, squares: Array, products: Array, n: Array, known: _Known) -> Rate:
-    """The Rate of a class of effective size n, from sums `[rows + 1]`."""
-    library = numerics.namespace(weights)
+def _rate(weights: Array, squares: Array, products: Array, most: Array, kept: Any = 1.0) -> Rate:
+    """The Rate of a class from sums over its units `[rows + 1]`, of at most so many draws."""
     share = weights / weights[-1]
-    variance = _squared(weights, squares, products) / weights[-1] ** 2 / known.kept
-    draws = draws_of_share(share, library.nan_to_num(variance), n)
-    if known.size is not None:
-        draws = _shrunk(share, draws, n, known.size)
-    return Rate(share, variance, draws * known.draws)
+    variance = _squared(weights, squares, products) / weights[-1] ** 2 / kept
+    known = numerics.namespace(variance).nan_to_num(variance)
+    return Rate(share, variance, draws_of_share(share, known, most))
+
+
+def _rate_by_clusters(
+    weights: Array, squares: Array, products: Array, alone: Rate, known: _Known
+) -> Rate:
+    """The Rate of a class by its clusters, of at most the draws of its items `alone`."""
+    rate = _rate(weights, squares, products, alone.draws, known.kept)
+    return rate._replace(draws=_shrunk(rate, alone.draws, known.alike) * known.draws)
 
 
 def _squared(weights: Array, squares: Array, products: Array) -> Array:
@@ -178,18 +178,20 @@ def _squared(weights: Array, squares: Array, products: Array) -> Array:
     return found
 
 
-def _shrunk(rate: Array, draws: Array, n: Array, size: Array) -> Array:
+def _shrunk(rate: Rate, alone: Array, alike: Array) -> Array:
     """The draws, fewer where few clusters differ, and known from other thresholds.
 
-    Where no cluster differs there would be as many as items, which may be copies of each other.
+    Where no cluster differs there would be as many as of the items `alone`, which may be copies of
+    each other.
     """
-    library = numerics.namespace(rate, draws)
-    times = n / draws
-    few = library.minimum(rate, 1 - rate) * draws  # that differ from the others
+    library = numerics.namespace(alone)
+    times = alone / rate.draws
+    few = library.minimum(rate.at, 1 - rate.at) * rate.draws  # that differ from the others
     most = library.max((few * times + _PRIOR) / (few + _PRIOR))
-    prior = (most * n / size) ** 0.5  # between these and one draw for each cluster
-    shrunk = n * (few + _PRIOR) / (few * times + _PRIOR * prior)
-    found: Array = library.minimum(shrunk, draws)
+    prior = (most * alike) ** 0.5  # between these and one draw for each cluster
+    found: Array = library.minimum(
+        alone * (few + _PRIOR) / (few * times + _PRIOR * prior), rate.draws
+    )
     return found
 
 
