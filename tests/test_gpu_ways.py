@@ -295,7 +295,7 @@ def test_a_few_numbers_come_from_any_device(monkeypatch):
     [(0,), (2, 255), *(marked(x, fast=False) for x in ((1,), (2, 3, 513), (70_000,)))],
 )
 def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
-    """In blocks, as it has no scan of 64-bit floats."""
+    """In blocks, as XLA's own scans compile slowly."""
     monkeypatch.setattr(cumulative, "on_tpu", lambda: True)
     x = rng.normal(size=shape)
     for found, expected in (
@@ -304,6 +304,12 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
         (cumulative.running_minimum, np.minimum.accumulate),
     ):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
+    behind = cumulative.cumulated(jnp.asarray(x), reverse=True)
+    np.testing.assert_allclose(np.flip(behind, -1), np.cumsum(np.flip(x, -1), -1), atol=1e-9)
+    counts = rng.integers(0, 1000, shape).astype(np.int32)
+    for reverse, turned in ((False, np.asarray), (True, lambda x: np.flip(x, -1))):
+        found = cumulative._scanned(jnp.maximum, jnp.asarray(counts), 0, reverse=reverse)
+        np.testing.assert_array_equal(turned(found), np.maximum.accumulate(turned(counts), axis=-1))
     some = np.maximum(x, 0)
     total = np.asarray(cumulative._in_tree(jnp.asarray(some)))
     np.testing.assert_allclose(total, np.cumsum(some, axis=-1), rtol=1e-12)

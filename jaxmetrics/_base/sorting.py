@@ -10,6 +10,7 @@ Reference: M. Herf, "Radix tricks", 2001, which maps floats to unsigned integers
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from functools import cache
@@ -168,9 +169,11 @@ def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:
 
 
 def sort(keys: Any) -> Any:
-    """Keys `[..., n]` in ascending order."""
+    """Whole numbers `[..., n]` in ascending order."""
     if not isinstance(keys, np.ndarray):
-        return lax.sort(keys)
+        # XLA for TPUs would sort the places of equal numbers as well.
+        unstable = functools.partial(lax.sort, is_stable=False)
+        return lax.platform_dependent(keys, tpu=unstable, default=lax.sort)
     keys = np.array(keys, order="C")
     _sort_rows(keys)
     return keys

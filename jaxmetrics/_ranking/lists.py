@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.cumulative import running_highest
 from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
 
@@ -85,7 +86,7 @@ class Lists(NamedTuple):
             return Ranking(item, place, valid, tied, None)
         segment = take(self.segment, item)
         opens = (segment != _before(segment)) | (place == 0)
-        first = lax.cummax(jnp.where(opens, place, 0))
+        first = running_highest(jnp.where(opens, place, 0))
         return Ranking(item, place - first, valid, tied & ~opens, segment)
 
     def of_rank(self, ranking: Ranking, function: Callable[[Array], Array]) -> Array:
@@ -188,15 +189,6 @@ class Lists(NamedTuple):
 def places(order: Array) -> Array:
     """The index of each place, from 0."""
     return jnp.arange(len(order), dtype=jnp.int32)
-
-
-def runs(starts: Array) -> tuple[Array, Array]:
-    """The first and the last place of each place's run; a run begins where `starts` is True."""
-    place = places(starts)
-    ends = jnp.append(starts[1:], jnp.ones(1, bool))
-    first = lax.cummax(jnp.where(starts, place, 0))
-    last = lax.cummin(jnp.where(ends, place, len(place)), reverse=True)
-    return first, last
 
 
 def running(

@@ -9,10 +9,11 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import varying
+from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import Lists, order_of_items, places, runs
+from jaxmetrics._ranking.lists import Lists, order_of_items, places
 from jaxmetrics._ranking.metric import list_metric
 
 _SHORT = 256  # documents of a list up to which comparing all pairs is faster than sorting
@@ -99,9 +100,8 @@ def _by_sorting(lists: Lists) -> tuple[Array, Array]:
     counted = jnp.cumsum(~by_label.tied, dtype=jnp.int32)
     grade = counted - take(counted, runs(by_label.rank == 0)[0])
     grade = take(jnp.where(by_label.valid, grade, 0), again)
-    first, last = runs(by_score.rank == 0)
-    if lists.segment is None:
-        last = jnp.sum(lists.valid) - 1
+    first, after = runs(by_score.rank == 0)
+    last = jnp.sum(lists.valid) - 1 if lists.segment is None else after - 1
     # A masked item is a list of its own, which has no pairs.
     first, last = (jnp.where(by_score.valid, x, places(again)) for x in (first, last))
     n_ordered, n_pairs = _ordered_pairs(grade, first, last.astype(jnp.int32))

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads, on_host
 from jaxmetrics._base.items import (
@@ -22,7 +23,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
-from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, places, running, runs
+from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, places, running
 from jaxmetrics._roc.areas import in_counts, partial_auc, scaled
 from jaxmetrics._roc.sliced import EachGroup, Part, Sliced, columns_of, groups_of
 
@@ -241,7 +242,8 @@ def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scal
     """`[num_segments, *limits]`; `lists.labels` are the weights of the positives."""
     positives, negatives = lists.near_one(lists.labels, negatives)
     lists, ranking = lists._replace(labels=positives), lists.ranking()
-    first, last = runs(~ranking.tied)
+    first, after = runs(~ranking.tied)
+    last = after - 1
 
     def ends(weights: Array) -> tuple[Array, Array]:
         own = jnp.where(ranking.valid, take(weights, ranking.item), 0)

@@ -16,7 +16,7 @@ from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.key_ranges import Range
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.in_order import InOrder
-from jaxmetrics._roc.order import ends_of_ties, starts
+from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.table import SortedItems
 
 
@@ -113,7 +113,7 @@ class _Weighted:
 
     @cached_property
     def _ends(self) -> tuple[Array, Array]:
-        return ends_of_ties(self.begins)
+        return cumulative.runs(self.begins)
 
     def _sums_to(self, of_class: int, *, upto: bool) -> Array:
         places = self._ends[upto]

@@ -53,17 +53,6 @@ def in_order(items: Items) -> Ordered:
     return Ordered(keys, kinds, index.astype(np.int32))
 
 
-def ends_of_ties(begins: Array) -> tuple[Array, Array]:
-    """`[m]`: where the tie of each entry begins, and where the next tie begins.
-
-    `begins` `[m]` is True at the first entry of each tie.
-    """
-    n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
-    first = cumulative.running_highest(jnp.where(begins, place, 0))
-    to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)
-    return first, n - cumulative.running_highest(to_end, reverse=True)
-
-
 def starts(x: Array) -> Array:
     """`[..., n]`: whether an entry differs from the one before it; True for the first."""
     library = numerics.namespace(x)

@@ -118,7 +118,7 @@ class Selection:
         """
         step = max(len(self._keys) // _SAMPLE, 1)
         index = sample_indices(len(self._keys), step)
-        sample = jnp.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
+        sample = sorting.sort(_at(jnp.where(self._weights[1] > 0, self._keys, 0), index))
         mean = needed / step
         place = mean + _MARGIN * (jnp.sqrt(mean) + 1)
         inside = place < len(sample)

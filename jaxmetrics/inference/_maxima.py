@@ -27,6 +27,7 @@ from jax import lax
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import in_native_floats
 from jaxmetrics._base.host import in_threads
+from jaxmetrics._base.sorting import sort
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._intervals.distributions import gamma_survival
 from jaxmetrics.inference._pairs import Pairs
@@ -81,9 +82,6 @@ class Maximum(NamedTuple):
         return self._native(Maximum._quantile, 1 - level)
 
     def _native(self, method: Callable[[Maximum, Array], Array], x: Array) -> Array:
-        if numerics.namespace(x, self.lengths) is np:
-            return method(self, x)
-
         def of_arrays(lengths: Array, x: Array) -> Array:
             return method(self._replace(lengths=lengths), x)
 
@@ -185,9 +183,10 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
 
 
 def _grouped(lengths: Array) -> Array:
-    """The lengths in groups; sorted as float32, as TPUs take long to compile a sort of float64."""
+    """The lengths in groups; sorted as 32-bit integers, as other sorts compile slowly for TPUs."""
     library = numerics.namespace(lengths)
-    ascending = library.sort(lengths.astype(np.float32), axis=-1).astype(np.float64)
+    bits = lengths.astype(np.float32).view(np.int32)  # in the same order, as none is negative
+    ascending = sort(bits).view(np.float32).astype(np.float64)
     groups, begin = [], 0
     for n, size in _GROUPS:
         part = ascending[..., begin : begin + n * size]

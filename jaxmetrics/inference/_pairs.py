@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import in_native_floats, library_program
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import ByLevel, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
@@ -88,16 +88,20 @@ class Pairs(NamedTuple):
         observations: there the first two terms of the incomplete gamma function replace it. The
         standard deviations are right to 2 % from 2 observations on.
         """
-        library = numerics.namespace(normal)
-        k = library.stack([library.maximum(x - 1, 0.5) for x in self.sizes])[:, None]
-        unit = 2 / (9 * k)
-        root = library.maximum(1 - unit + normal * library.sqrt(unit), 0.0)
-        half, functions = library.minimum(k, _MANY) / 2, special(library)
-        log_mass = library.log(functions.ndtr(normal)) + functions.gammaln(half + 1)
-        x = library.exp(log_mass / half)
-        in_tail = x * library.exp(library.minimum(x / (half + 1), 1.0)) / half
-        drawn: Array = library.maximum(root * root * root, in_tail)
-        return drawn
+        return in_native_floats(_drawn_parts, normal, *self.sizes)
+
+
+def _drawn_parts(normal: Array, *sizes: Array) -> Array:
+    library = numerics.namespace(normal)
+    k = library.stack([library.maximum(x - 1, 0.5) for x in sizes])[:, None]
+    unit = 2 / (9 * k)
+    root = library.maximum(1 - unit + normal * library.sqrt(unit), 0.0)
+    half, functions = library.minimum(k, _MANY) / 2, special(library)
+    log_mass = library.log(functions.ndtr(normal)) + functions.gammaln(half + 1)
+    x = library.exp(log_mass / half)
+    in_tail = x * library.exp(library.minimum(x / (half + 1), 1.0)) / half
+    drawn: Array = library.maximum(root * root * root, in_tail)
+    return drawn
 
 
 @library_program("fixed")

@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.keywords import takes_metric
@@ -18,7 +19,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order, starts
-from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
+from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
@@ -123,8 +124,6 @@ def permutation_test(
         where=None if items.where is None else items.where.reshape(-1),
     )
     ranks = _ranks(flat)
-    estimate = evaluate_chosen(metric, items)
-    warn_of_undefined(estimate, "model", names_in(scores))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
@@ -132,24 +131,29 @@ def permutation_test(
         ).values
         for pair in pairs
     ]
-    return PermutationTest(estimate, *map(as_default, _of_pairs(estimate, values)))
+    found = PermutationTest(*map(as_default, _of_pairs(values, n_models)))
+    warn_of_undefined(found.estimate, "model", names_in(scores))
+    return found
 
 
-@double_program()
-def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
-    """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
-    difference = jnp.diag(estimate.astype(jnp.float64))
-    difference = difference - difference  # NaN where the metric is
-    p_value = 1 + difference
-    pairs = itertools.combinations(range(len(estimate)), 2)
-    for (a, b), of_pair in zip(pairs, values, strict=True):
-        swapped = of_pair[:, 0] - of_pair[:, 1]
-        # A tolerance, as equal differences may be sums in another order, rounded differently.
-        extreme = jnp.abs(swapped) >= jnp.abs(swapped[0]) * (1 - 1e-9)
-        p = jnp.where(jnp.isnan(swapped[0]), jnp.nan, jnp.mean(extreme, dtype=jnp.float64))
-        difference = difference.at[a, b].set(swapped[0]).at[b, a].set(-swapped[0])
-        p_value = p_value.at[a, b].set(p).at[b, a].set(p)
-    return difference, p_value
+@double_program("n_models")
+def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array, Array]:
+    """What a PermutationTest has, from values `[1 + n_resamples, 2]` of pairs, the data first."""
+    both = jnp.stack(values)
+    estimate = jnp.append(both[0, 0, 0], both[: n_models - 1, 0, 1])  # pairs of the first model
+    swapped = both[..., 0] - both[..., 1]
+    found = swapped[:, 0]
+    # A tolerance, as equal differences may be sums in another order, rounded differently.
+    extreme = jnp.abs(swapped) >= jnp.abs(found[:, None]) * (1 - 1e-9)
+    p = jnp.where(jnp.isnan(found), jnp.nan, jnp.mean(extreme, axis=-1, dtype=jnp.float64))
+    model = np.arange(n_models)
+    side = np.sign(model - model[:, None])  # 1 where the pair is, -1 where it is turned around
+    pair = np.zeros_like(side)
+    pair[side > 0] = np.arange(len(values))
+    pair += pair.T
+    own = (estimate - estimate)[:, None]  # NaN where the metric is
+    difference = jnp.where(side == 0, own, side * found[pair])
+    return estimate, difference, jnp.where(side == 0, 1 + own, p[pair])
 
 
 @double_program()
@@ -165,15 +169,12 @@ def _ranks(items: Items) -> Array:
     """
     items = jax.tree.map(jnp.asarray, items)
     order = in_order(items)
-    place = jnp.arange(order.keys.shape[-1], dtype=jnp.int32)
 
     def of_model(keys: Array, item: Array) -> Array:
-        rows = jnp.cumsum(starts(keys)) - 1
-        first = jnp.full_like(place, len(place)).at[rows].min(place)
-        last = jnp.zeros_like(place).at[rows].max(place)
-        return jnp.zeros_like(place).at[item].set(-(first + last)[rows])
+        first, after = runs(starts(keys))
+        return jnp.zeros_like(first).at[item].set(1 - first - after)
 
-    exact = 2 * len(place) <= 2 ** (np.finfo(np.float32).nmant + 1)
     ranks = jax.vmap(of_model)(order.keys, order.item)
+    exact = 2 * ranks.shape[-1] <= 2 ** (np.finfo(np.float32).nmant + 1)
     ranks = ranks.astype(jnp.float32 if exact else jnp.float64)
     return jnp.where(items.scores == items.scores, ranks, jnp.nan)

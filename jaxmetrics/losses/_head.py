@@ -18,6 +18,7 @@ from jax import lax
 from jax.custom_batching import custom_vmap
 
 from jaxmetrics._base.compaction import first_indices, sample_indices
+from jaxmetrics._base.cumulative import cumulated
 from jaxmetrics._base.host import one_by_one
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._rows import Row, ascending, order_of, permuted, row_at
@@ -136,7 +137,7 @@ def _below(row: Row, reach: Array) -> Array:
     total = jnp.sum(weights)
     effective = total**2 / jnp.maximum(jnp.sum(weights**2), jnp.finfo(total.dtype).tiny)
     share = reach + _MARGIN * (jnp.sqrt(reach / effective) + 1 / effective)
-    upto = lax.cumsum(weights, reverse=True)
+    upto = cumulated(weights, reverse=True)
     return jnp.max(jnp.where(upto >= share * total, scores, -jnp.inf))
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
+from jaxmetrics._base.cumulative import cumulated
 from jaxmetrics._base.double import in_double
 from jaxmetrics._base.parts import AxisName, Rows, rows_of_range
 from jaxmetrics._base.types import Array, Items
@@ -137,7 +138,7 @@ class Range(NamedTuple):
 
     def shares_above(self, weights: Array) -> tuple[Array, Array]:
         """The share of a class above each row, and the same including the row."""
-        upto = lax.cumsum(weights, reverse=True)
+        upto = cumulated(weights, reverse=True)
         of_each = lax.all_gather(upto[0], self.axis_name)
         after = total = jnp.zeros_like(upto[0])
         # Added one by one from the last device, so that both sides of a border round alike.

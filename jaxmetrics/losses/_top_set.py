@@ -20,7 +20,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from jaxmetrics._base.cumulative import running_highest, running_lowest
+from jaxmetrics._base.cumulative import cumulated, running_highest, running_lowest
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array
@@ -106,12 +106,12 @@ def _width(share: Array, band: Array) -> tuple[Array, Array]:
 def shares_above(places: Array, weights: Array, total: Array | None) -> tuple[Array, Array]:
     """Share of the class above each tie, and the same including the tie; arguments as `top_set`."""
     places, weights = lax.stop_gradient((places, weights))
-    upto = lax.cumsum(weights, reverse=True)
+    upto = cumulated(weights, reverse=True)
     total = upto[0] if total is None else total
     above = jnp.append(upto[1:], 0)
     differs = places[1:] != places[:-1]
     first, last = jnp.append(True, differs), jnp.append(differs, True)
     upto = running_lowest(jnp.where(first, upto, jnp.inf))
-    above = jnp.flip(running_highest(jnp.flip(jnp.where(last, above, 0))))
+    above = running_highest(jnp.where(last, above, 0), reverse=True)
     above, upto = (rates(x, jnp.where(total > 0, total, 1)) for x in (above, upto))
     return above, jnp.maximum(upto, above)

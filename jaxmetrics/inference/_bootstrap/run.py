@@ -12,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one
@@ -322,11 +323,11 @@ def _in_program(
         starts = jnp.arange(n_chunks, dtype=jnp.uint32) * lanes
         found = in_shares(of_chunks, mesh)(prepared, starts)
     accepted = found["accepted"].ravel()
-    keep = jnp.nonzero(accepted, size=wanted, fill_value=len(accepted))[0]
+    keep, exist = first_indices(accepted, wanted)
 
     def kept(x: Array, fill: float) -> Array:
         flat = x.reshape(-1, *x.shape[2:])
-        return flat.at[keep].get(mode="fill", fill_value=fill)
+        return flat.at[jnp.where(exist, keep, len(flat))].get(mode="fill", fill_value=fill)
 
     values = jax.tree.map(lambda x: kept(x, jnp.nan), found["values"])
     return Replicates(values, kept(found["defined"], False)), jnp.all(found["sufficient"])

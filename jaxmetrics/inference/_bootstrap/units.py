@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
@@ -256,7 +257,8 @@ def _places_of(begins: Any, capacity: int) -> Any:
     """Where runs begin, `[capacity]`; after the last run, the number of items."""
     n = len(begins)
     if numerics.namespace(begins) is jnp:
-        return jnp.nonzero(begins, size=capacity, fill_value=n)[0].astype(jnp.int32)
+        index, exist = first_indices(begins, capacity)
+        return jnp.where(exist, index, n)
     found = np.full(capacity, n, np.int32)
     places = np.flatnonzero(begins)
     found[: len(places)] = places

@@ -17,7 +17,7 @@ import numpy as np
 from jaxmetrics._base import cumulative, numerics, varying
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_order import NegativesFirst
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, ends_of_ties, starts
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, starts
 from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics._roc.table import SortedItems
@@ -198,7 +198,7 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
 
     Scores `[m]` descend; `begins` marks those that differ from the one before.
     """
-    first, after = ends_of_ties(begins)
+    first, after = cumulative.runs(begins)
 
     # Both in one running sum, as each such sum takes seconds to compile for a TPU.
     terms = jnp.stack([above, not_below])
