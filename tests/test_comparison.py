@@ -606,6 +606,15 @@ def test_ranks_of_many_items_stay_apart():
         assert jax.eval_shape(_permutation._ranks, items).dtype == dtype
 
 
+def test_permutations_are_of_ranks(data):
+    scores, labels = data[0][:2], data[1]
+    threshold = partial(jm.threshold_at_fpr, max_fpr=0.1)
+    with pytest.raises(ValueError, match=r"for the scores of model 0 .* jm\.bootstrap"):
+        jm.permutation_test(threshold, scores, labels, key=KEY, n_resamples=10)
+    found = jm.permutation_test(jm.roc_auc, 2**scores, labels, key=KEY, n_resamples=10)
+    close(found.estimate, jm.roc_auc(scores, labels))
+
+
 def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
     expected = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
     whole = _permutation._ranks

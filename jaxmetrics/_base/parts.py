@@ -135,7 +135,7 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     places = jnp.arange(n_samples, dtype=jnp.int32) * apart
     # The last samples of a short part repeat its last row.
     sample = keys.at[jnp.minimum(places, n_used - 1)].get(mode="promise_in_bounds")
-    samples = lax.sort(lax.all_gather(sample, axis_name, tiled=True))
+    samples = sorting.sort(lax.all_gather(sample, axis_name, tiled=True))
     bounds: Array = samples[n_samples::n_samples]
     return bounds
 

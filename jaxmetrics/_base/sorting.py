@@ -10,10 +10,9 @@ Reference: M. Herf, "Radix tricks", 2001, which maps floats to unsigned integers
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import jax.numpy as jnp
@@ -172,7 +171,7 @@ def sort(keys: Any) -> Any:
     """Whole numbers `[..., n]` in ascending order."""
     if not isinstance(keys, np.ndarray):
         # XLA for TPUs would sort the places of equal numbers as well.
-        unstable = functools.partial(lax.sort, is_stable=False)
+        unstable = partial(lax.sort, is_stable=False)
         return lax.platform_dependent(keys, tpu=unstable, default=lax.sort)
     keys = np.array(keys, order="C")
     _sort_rows(keys)

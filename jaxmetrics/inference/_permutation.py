@@ -14,12 +14,13 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.frames import names_in
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order, starts
-from jaxmetrics._roc.record import MetricLike, choose
+from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
@@ -94,7 +95,8 @@ def permutation_test(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores are not `[models, n]` with
-        two models or more, labels differ between models, or the metric has several values.
+        two models or more, labels differ between models, or the metric has several values, or one
+        that is not of the ranks alone, such as a threshold (in `jit` this is not seen).
 
     NaN where the metric is NaN; the p-value of a model and itself is 1. Time
     O(models^2 n_resamples n), memory O(n + memory_budget).
@@ -124,6 +126,8 @@ def permutation_test(
         where=None if items.where is None else items.where.reshape(-1),
     )
     ranks = _ranks(flat)
+    if all_concrete(*items):
+        _refuse_values(metric, items, ranks)
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
@@ -134,6 +138,20 @@ def permutation_test(
     found = PermutationTest(*map(as_default, _of_pairs(values, n_models)))
     warn_of_undefined(found.estimate, "model", names_in(scores))
     return found
+
+
+def _refuse_values(metric: MetricLike, items: Items, ranks: Array) -> None:
+    """Raise where the ranks have another value than the scores."""
+    by_ranks = items._replace(scores=ranks)
+    given, ranked = (np.asarray(evaluate_chosen(metric, x)) for x in (items, by_ranks))
+    differs = ~np.isclose(given, ranked, rtol=1e-5, atol=1e-6, equal_nan=True)
+    if differs.any():
+        model = int(differs.argmax())
+        raise ValueError(
+            "permutation_test needs a metric of the ranks alone, as models swap their ranks, got "
+            f"one that is {given[model]:.3g} for the scores of model {model} and "
+            f"{ranked[model]:.3g} for their ranks: write jm.bootstrap(metric, ...) instead"
+        )
 
 
 @double_program("n_models")
