@@ -70,11 +70,11 @@ def auc(moments: Moments, level: Any) -> Limits:
         skewness, excess = beta_shape(area, rho)
         part = rho * u / n
         variance = variance + part
-        third = third + skewness * part**1.5 / library.sqrt(n)
+        third = third + skewness * part * library.sqrt(part / n)
         spread = spread + spread_of(part, (excess + skewness**2 / 2) / 2, n)
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
 
-    skewness = third / variance**1.5
+    skewness = third / (variance * library.sqrt(variance))
     curvature = library.sqrt(variance) / u * (2 * area - 1) / 2  # of the logit: see `_of_skewed`
     near = towards_the_end(t, area, level)
     below, above = library.where(area > 0.5, t, near), library.where(area > 0.5, near, t)
@@ -130,8 +130,8 @@ def partial_auc(moments: Moments, level: Any, max_fpr: Array, tpr_at_max_fpr: Ar
     variance = v0 + v1
     spread = spread_of(v1, excess / 2, n1) + v0**2 / (m + PRIOR + 2)
     t = distributions.t_quantile((1 + level) / 2, degrees(variance, spread, _FEWEST_DF))
-    skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) / library.sqrt(n0)
-    skewness = skewness * (v0 / variance) ** 1.5
+    share = v0 / variance
+    skewness = _SKEWNESS * power_law_skewness(centre, max_fpr) * share * library.sqrt(share / n0)
     below, above = _of_skewed((t, t), skewness)
     above = library.maximum(above, distributions.normal_quantile((1 + level) / 2))
     limits = around_logit(centre, variance, (below, above))
@@ -198,8 +198,8 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
     )  # this and `third`: E (1 - v^h)^k / (E (1 - v^h))^k, for v uniform on [0, 1]
     third = second * 3 * (1 + h) / (1 + 3 * h)
     centred = third - 3 * max_fpr * second + 2 * max_fpr**2
-    root = numerics.namespace(area, max_fpr).sqrt(max_fpr)
-    skewness: Array = -centred / root / (second - max_fpr) ** 1.5
+    rest, root = second - max_fpr, numerics.namespace(area, max_fpr).sqrt
+    skewness: Array = -centred / (rest * root(max_fpr * rest))
     return skewness
 
 
