@@ -73,6 +73,11 @@ def pytest_sessionstart():
             (folder / program.name).hardlink_to(program)
 
 
+def pytest_collection_finish():
+    """What is imported stays: a collection need not pass it."""
+    gc.freeze()
+
+
 _tests = itertools.count()
 
 

@@ -15,7 +15,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._influence.covariance import Covariance
-from jaxmetrics.inference._intervals.distributions import special, t_quantile
+from jaxmetrics.inference._intervals.distributions import normal_cdf, t_quantile
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.rules import degrees, on_logit, spread_of
 from jaxmetrics.inference._pairs import pairs_of
@@ -166,7 +166,7 @@ def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
 
     def above(effect: Any, sign: int) -> Any:
         of_both = library.maximum(variance - sign * 2 * t * lean, variance / 4)
-        return special(library).ndtr((effect - mean) / library.sqrt(of_both))
+        return normal_cdf((effect - mean) / library.sqrt(of_both))
 
     power: Array = above(difference + margin if one_sided else difference, 1)
     return power if one_sided else power + above(-difference, -1)

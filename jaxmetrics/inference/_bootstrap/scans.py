@@ -16,14 +16,13 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import varying
-from jaxmetrics._base.host import on_cpu, on_gpu
+from jaxmetrics._base.host import on_cpu, on_gpu, on_tpu
 from jaxmetrics._base.numerics import shifted
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 
 T = TypeVar("T")
 
-_UNROLL = 16
 _ROUNDING = 1e-12  # above the relative difference of two sums in different orders
 GROUP = 64  # cells of a group; a divisor of TILE
 
@@ -133,9 +132,7 @@ class Groups:
 
         none = tuple(jnp.zeros(self.counts.shape[1:]) for _ in of_cells)
         columns = tuple(x.astype(jnp.float64) for x in of_cells)
-        sums: tuple[Array, ...]
-        sums, _ = varying.scan(add, none, (self.counts, *columns), unroll=_UNROLL)
-        return sums
+        return _after(add, none, (self.counts, *columns))
 
 
 def in_groups(x: Array) -> Array:
@@ -173,20 +170,23 @@ def scanned(
         inputs = groups.counts, *(in_groups(x.astype(jnp.float64)) for x in columns)
 
         def of_group(start: T, *inputs: Array) -> T:
-            last: T = varying.scan(cell, start, inputs, unroll=_UNROLL)[0]
-            return last
+            return _after(cell, start, inputs)
 
         ends = jax.vmap(of_group, (0, *[1] * len(inputs)))(starts(groups), *inputs)
         return together(ends)
 
     def tile(number: Array, carry: T) -> T:
         rest = (x.astype(jnp.float64) for x in tile_of(number, *columns))
-        inputs = drawn.tile(number), *rest
-        last: T = varying.scan(cell, carry, inputs, unroll=_UNROLL)[0]
-        return last
+        return _after(cell, carry, (drawn.tile(number), *rest))
 
     found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
     return found
+
+
+def _after(cell: Callable[[T, Any], tuple[T, None]], start: T, inputs: Any) -> T:
+    """The carry after all cells. Many at once compile slowly for a TPU, which emulates float64."""
+    last: T = varying.scan(cell, start, inputs, unroll=2 if on_tpu() else 16)[0]
+    return last
 
 
 def continued(cells: Cells, tied: bool) -> tuple[Array, ...]:

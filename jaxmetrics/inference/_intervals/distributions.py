@@ -35,6 +35,11 @@ def special(library: Any) -> Any:
     return scipy.special if library is np else jax.scipy.special
 
 
+def normal_cdf(x: Array) -> Array:
+    """P(Z <= x) for a normal Z."""
+    return in_native_floats(lambda x: special(numerics.namespace(x)).ndtr(x), x)
+
+
 def normal_quantile(probability: Any) -> Array:
     """The normal quantile."""
     quantile: Array = special(numerics.namespace(probability)).ndtri(probability)
