@@ -74,7 +74,7 @@ def pytest_sessionstart():
 
 
 def pytest_collection_finish():
-    """What is imported stays: a collection need not pass it."""
+    """The garbage collector need not go through what is imported, which stays."""
     gc.freeze()
 
 

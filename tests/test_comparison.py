@@ -615,6 +615,20 @@ def test_permutations_are_of_ranks(data):
     close(found.estimate, jm.roc_auc(scores, labels))
 
 
+@pytest.mark.parametrize(("models", "undefined"), [(2, 1), (3, 0)])
+def test_permutations_beside_a_model_without_a_value(models, undefined, data):
+    scores, others = np.array(data[0][:models]), np.arange(models) != undefined
+    expected = jm.permutation_test(jm.roc_auc, scores, data[1], key=KEY, n_resamples=10)
+    scores[undefined, 7] = np.nan
+    with pytest.warns(UserWarning, match=f"model {undefined}"):
+        found = jm.permutation_test(jm.roc_auc, scores, data[1], key=KEY, n_resamples=10)
+    for name in ("estimate", "difference", "p_value"):
+        value = np.asarray(getattr(found, name))
+        assert np.isnan(value[undefined]).all()
+        of_others = np.ix_(*[others] * value.ndim)
+        np.testing.assert_allclose(value[of_others], getattr(expected, name)[of_others])
+
+
 def test_permutations_of_ranks_in_double_precision(data, monkeypatch):
     expected = jm.permutation_test(jm.roc_auc, data[0][:2], data[1], key=KEY, n_resamples=50)
     whole = _permutation._ranks

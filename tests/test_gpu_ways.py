@@ -306,6 +306,7 @@ def test_running_sums_and_bounds_of_a_tpu(shape, monkeypatch, x64, rng):
         np.testing.assert_allclose(found(jnp.asarray(x)), expected(x, axis=-1), atol=1e-9)
     behind = cumulative.cumulated(jnp.asarray(x), reverse=True)
     np.testing.assert_allclose(np.flip(behind, -1), np.cumsum(np.flip(x, -1), -1), atol=1e-9)
+    np.testing.assert_allclose(cumulative.cumulated(x, reverse=True), behind, atol=1e-9)
     counts = rng.integers(0, 1000, shape).astype(np.int32)
     for reverse, turned in ((False, np.asarray), (True, lambda x: np.flip(x, -1))):
         found = cumulative._scanned(jnp.maximum, jnp.asarray(counts), 0, reverse=reverse)

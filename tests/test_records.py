@@ -220,6 +220,13 @@ def test_a_permutation_test_is_traced(data):
     scores = jnp.asarray(data[0])
     np.testing.assert_allclose(jax.jit(p_value)(scores), p_value(scores), rtol=1e-6)
 
+    def of_others(key, max_fpr):
+        metric = functools.partial(jm.partial_auc, max_fpr=max_fpr)
+        return jm.permutation_test(metric, scores, data[1], key=key, n_resamples=99).p_value
+
+    expected = of_others(KEY, 0.3)
+    np.testing.assert_allclose(jax.jit(of_others)(KEY, 0.3), expected, rtol=1e-6)
+
 
 @pytest.mark.parametrize(
     "metric",

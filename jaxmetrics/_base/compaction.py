@@ -24,7 +24,7 @@ def sample_indices(n: int, step: int, library: Any = jnp) -> Array:
 
 
 def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
-    """The first `capacity` indices at which `mask` `[n]` is True, ascending, and which exist.
+    """The first `capacity` indices at which `mask` `[n]`, n > 0, is True, and which exist.
 
     Both are `[capacity]`. On the CPU, XLA's running sum and scatter over all n entries take as long
     as half a sort. Here they run over words of 32 entries, and over the result.

@@ -146,7 +146,7 @@ def others(counts: Array) -> Array:
 
 
 def running_minimum(x: Array) -> Array:
-    """The smallest entry so far along the last axis."""
+    """The smallest entry so far along the last axis, of floats."""
     library = namespace(x)
     if library is np:
         lowest: Array = library.minimum.accumulate(x, axis=-1)
@@ -157,7 +157,7 @@ def running_minimum(x: Array) -> Array:
 
 
 def running_maximum(x: Array) -> Array:
-    """The largest entry so far along the last axis."""
+    """The largest entry so far along the last axis, of floats."""
     library = namespace(x)
     if library is np:
         highest: Array = library.maximum.accumulate(x, axis=-1)
@@ -185,7 +185,8 @@ def _as_floats(integers: Array) -> Array:
 def cumulated(x: Array, *, reverse: bool = False) -> Array:
     """`jax.lax.cumsum` of floats along the last axis, as each backend compiles it."""
     if namespace(x) is np:
-        on_host: Array = x.cumsum(axis=-1)
+        step = -1 if reverse else 1
+        on_host: Array = x[..., ::step].cumsum(axis=-1)[..., ::step]
         return on_host
     if on_tpu():
         return _scanned(jnp.add, x, 0.0, reverse=reverse)

@@ -39,7 +39,7 @@ def double_precision() -> Iterator[None]:
 
 
 def in_native_floats(function: Callable[..., Array], *arrays: Array) -> Array:
-    """`function` of arrays in float64, or, of JAX's arrays, in float32 on TPUs.
+    """`function` of arrays in float64; of JAX's arrays on a TPU, in float32.
 
     TPUs emulate float64: the program of a quantile then has 16,000 instructions in place of 700.
     """

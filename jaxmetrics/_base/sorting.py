@@ -168,9 +168,9 @@ def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:
 
 
 def sort(keys: Any) -> Any:
-    """Whole numbers `[..., n]` in ascending order."""
+    """Numbers `[..., n]` in ascending order."""
     if not isinstance(keys, np.ndarray):
-        # XLA for TPUs would sort the places of equal numbers as well.
+        # For a stable sort, XLA for TPUs sorts by the place of each number, too.
         unstable = partial(lax.sort, is_stable=False)
         return lax.platform_dependent(keys, tpu=unstable, default=lax.sort)
     keys = np.array(keys, order="C")

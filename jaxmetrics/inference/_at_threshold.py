@@ -285,7 +285,7 @@ def _looked_up(items: Items, thresholds: Array) -> Point:
         # The number of thresholds that flag each item.
         least = library.searchsorted(ascending, scores, side="right")
         sums = library.stack([numerics.sums_at(least, x, n + 1) for x in weights])
-        counted = cumulative.cumulated(sums[:, ::-1])[:, ::-1]
+        counted = cumulative.cumulated(sums, reverse=True)
         at = library.searchsorted(ascending, thresholds) + 1
         return counted[:, at], library.broadcast_to(counted[:, :1], (3, n))
 

@@ -183,10 +183,9 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
 
 
 def _grouped(lengths: Array) -> Array:
-    """The lengths in groups; sorted as 32-bit integers, as other sorts compile slowly for TPUs."""
+    """The lengths in groups; sorted as float32, as TPUs take long to compile a sort of float64."""
     library = numerics.namespace(lengths)
-    bits = lengths.astype(np.float32).view(np.int32)  # in the same order, as none is negative
-    ascending = sort(bits).view(np.float32).astype(np.float64)
+    ascending = sort(lengths.astype(np.float32)).astype(np.float64)
     groups, begin = [], 0
     for n, size in _GROUPS:
         part = ascending[..., begin : begin + n * size]

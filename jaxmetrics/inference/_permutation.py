@@ -95,8 +95,8 @@ def permutation_test(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores are not `[models, n]` with
-        two models or more, labels differ between models, or the metric has several values, or one
-        that is not of the ranks alone, such as a threshold (in `jit` this is not seen).
+        two models or more, labels differ between models, or the metric has several values, or is
+        not of the ranks alone, as a threshold is not (unseen where arrays are traced).
 
     NaN where the metric is NaN; the p-value of a model and itself is 1. Time
     O(models^2 n_resamples n), memory O(n + memory_budget).
@@ -125,9 +125,10 @@ def permutation_test(
         labels=items.labels.reshape(-1),
         where=None if items.where is None else items.where.reshape(-1),
     )
-    ranks = _ranks(flat)
-    if all_concrete(*items):
-        _refuse_values(metric, items, ranks)
+    ranks, estimate = _ranks(flat), evaluate_chosen(metric, items)
+    if all_concrete(ranks, estimate):
+        _refuse_values(estimate, evaluate_chosen(metric, items._replace(scores=ranks)))
+    warn_of_undefined(estimate, "model", names_in(scores))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
@@ -135,15 +136,11 @@ def permutation_test(
         ).values
         for pair in pairs
     ]
-    found = PermutationTest(*map(as_default, _of_pairs(values, n_models)))
-    warn_of_undefined(found.estimate, "model", names_in(scores))
-    return found
+    return PermutationTest(estimate, *map(as_default, _of_pairs(estimate, values)))
 
 
-def _refuse_values(metric: MetricLike, items: Items, ranks: Array) -> None:
-    """Raise where the ranks have another value than the scores."""
-    by_ranks = items._replace(scores=ranks)
-    given, ranked = (np.asarray(evaluate_chosen(metric, x)) for x in (items, by_ranks))
+def _refuse_values(given: Array, ranked: Array) -> None:
+    """Raise where the metric of the ranks is not that of the scores, `[models]`."""
     differs = ~np.isclose(given, ranked, rtol=1e-5, atol=1e-6, equal_nan=True)
     if differs.any():
         model = int(differs.argmax())
@@ -154,24 +151,23 @@ def _refuse_values(metric: MetricLike, items: Items, ranks: Array) -> None:
         )
 
 
-@double_program("n_models")
-def _of_pairs(values: list[Array], n_models: int) -> tuple[Array, Array, Array]:
-    """What a PermutationTest has, from values `[1 + n_resamples, 2]` of pairs, the data first."""
+@double_program()
+def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
+    """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
     both = jnp.stack(values)
-    estimate = jnp.append(both[0, 0, 0], both[: n_models - 1, 0, 1])  # pairs of the first model
     swapped = both[..., 0] - both[..., 1]
     found = swapped[:, 0]
     # A tolerance, as equal differences may be sums in another order, rounded differently.
     extreme = jnp.abs(swapped) >= jnp.abs(found[:, None]) * (1 - 1e-9)
     p = jnp.where(jnp.isnan(found), jnp.nan, jnp.mean(extreme, axis=-1, dtype=jnp.float64))
-    model = np.arange(n_models)
+    model = np.arange(len(estimate))
     side = np.sign(model - model[:, None])  # 1 where the pair is, -1 where it is turned around
     pair = np.zeros_like(side)
     pair[side > 0] = np.arange(len(values))
     pair += pair.T
-    own = (estimate - estimate)[:, None]  # NaN where the metric is
+    own = (estimate - estimate).astype(jnp.float64)[:, None]  # NaN where the metric is
     difference = jnp.where(side == 0, own, side * found[pair])
-    return estimate, difference, jnp.where(side == 0, 1 + own, p[pair])
+    return difference, jnp.where(side == 0, 1 + own, p[pair])
 
 
 @double_program()
