@@ -16,7 +16,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics.inference._intervals import areas, beta, distributions, precision, recall, rules
-from jaxmetrics.inference._maxima import Maximum
+from jaxmetrics.inference._maxima import Maximum, _ascending
 
 PROBABILITIES = np.concatenate([10.0 ** -np.arange(1, 6.1, 0.5), [0.2, 0.3, 0.45, 0.499]])
 PROBABILITIES = np.unique(np.concatenate([PROBABILITIES, 1 - PROBABILITIES]))
@@ -324,6 +324,17 @@ def test_quantiles_where_few_lengths_are_far_larger():
     for chance in chances:
         quantile = found.quantile(np.float64(1 - chance))
         np.testing.assert_allclose(found.survival(quantile), chance, rtol=1e-6)
+
+
+def test_lengths_are_sorted_as_integers_with_the_slopes_of_a_sort(rng):
+    lengths = rng.exponential(size=(2, 9)).astype("float32")
+    weights = rng.normal(size=lengths.shape)
+    np.testing.assert_array_equal(_ascending(jnp.asarray(lengths)), np.sort(lengths))
+    found, expected = (
+        jax.grad(lambda x, order=order: jnp.sum(order(x) * weights))(lengths)
+        for order in (_ascending, jnp.sort)
+    )
+    np.testing.assert_array_equal(found, expected)
 
 
 @pytest.mark.usefixtures("on_tpus")

@@ -20,6 +20,8 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import scipy
 from jax import lax
@@ -185,7 +187,8 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
 def _grouped(lengths: Array) -> Array:
     """The lengths in groups; sorted as float32, as TPUs take long to compile a sort of float64."""
     library = numerics.namespace(lengths)
-    ascending = sort(lengths.astype(np.float32)).astype(np.float64)
+    order = np.sort if library is np else _ascending
+    ascending = order(lengths.astype(np.float32)).astype(np.float64)
     groups, begin = [], 0
     for n, size in _GROUPS:
         part = ascending[..., begin : begin + n * size]
@@ -193,6 +196,19 @@ def _grouped(lengths: Array) -> Array:
         begin += n * size
     found: Array = library.concatenate(groups, axis=-1)
     return found
+
+
+@jax.custom_jvp
+def _ascending(lengths: Array) -> Array:
+    """Floats of 0 or more in order, as integers, whose sort a TPU compiles faster by seconds."""
+    found: Array = sort(lengths.view(np.int32)).view(np.float32)
+    return found
+
+
+@_ascending.defjvp
+def _(given: tuple[Array], slopes: tuple[Array]) -> tuple[Array, Array]:
+    (lengths,), (slope,) = given, slopes
+    return _ascending(lengths), jnp.take_along_axis(slope, jnp.argsort(lengths), axis=-1)
 
 
 @functools.lru_cache(maxsize=32)
