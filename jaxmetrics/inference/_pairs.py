@@ -91,7 +91,7 @@ class Pairs(NamedTuple):
         return in_native_floats(_drawn_parts, normal, *self.sizes)
 
 
-def _drawn_parts(normal: Array, *sizes: Array) -> Array:
+def _drawn_parts(normal: Array, *sizes: Array) -> Array:  # of float32 on TPUs
     library = numerics.namespace(normal)
     k = library.stack([library.maximum(x - 1, 0.5) for x in sizes])[:, None]
     unit = 2 / (9 * k)

@@ -126,9 +126,9 @@ def permutation_test(
         where=None if items.where is None else items.where.reshape(-1),
     )
     ranks, estimate = _ranks(flat), evaluate_chosen(metric, items)
+    warn_of_undefined(estimate, "model", names_in(scores))
     if all_concrete(ranks, estimate):
         _refuse_values(estimate, evaluate_chosen(metric, items._replace(scores=ranks)))
-    warn_of_undefined(estimate, "model", names_in(scores))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
@@ -155,7 +155,7 @@ def _refuse_values(given: Array, ranked: Array) -> None:
 def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
     """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
     both = jnp.stack(values)
-    swapped = both[..., 0] - both[..., 1]
+    swapped = both[..., 0] - both[..., 1]  # `[pairs, 1 + n_resamples]`
     found = swapped[:, 0]
     # A tolerance, as equal differences may be sums in another order, rounded differently.
     extreme = jnp.abs(swapped) >= jnp.abs(found[:, None]) * (1 - 1e-9)
@@ -163,7 +163,7 @@ def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
     model = np.arange(len(estimate))
     side = np.sign(model - model[:, None])  # 1 where the pair is, -1 where it is turned around
     pair = np.zeros_like(side)
-    pair[side > 0] = np.arange(len(values))
+    pair[side > 0] = np.arange(len(values))  # in the order of `itertools.combinations`
     pair += pair.T
     own = (estimate - estimate).astype(jnp.float64)[:, None]  # NaN where the metric is
     difference = jnp.where(side == 0, own, side * found[pair])
