@@ -1,4 +1,5 @@
 import contextlib
+import functools
 import gc
 import itertools
 import os
@@ -81,15 +82,22 @@ def pytest_collection_finish():
 _tests = itertools.count()
 
 
-def pytest_runtest_teardown(item, nextitem):
-    """Lets go of compiled programs where a file ends, of which few serve the next, and of garbage.
+@functools.cache
+def _patches(path):
+    """Whether a file patches what programs are traced from: none may then serve another file."""
+    return "patch" in path.read_text(encoding="utf-8").lower()
 
-    Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes:
-    a file may come near to that, too. To count them takes a millisecond for a thousand.
+
+def pytest_runtest_teardown(item, nextitem):
+    """Lets go of compiled programs before and after a file that patches, and where there are many.
+
+    Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes.
+    To count them takes a millisecond for a thousand.
     """
     maps = Path("/proc/self/maps")
-    ends = nextitem is None or nextitem.path != item.path
+    ends = nextitem is not None and nextitem.path != item.path
+    patched = ends and (_patches(item.path) or _patches(nextitem.path))
     looks = next(_tests) % 16 == 0 and maps.exists()
-    if ends or (looks and maps.read_bytes().count(b"\n") > 40_000):
+    if patched or (looks and maps.read_bytes().count(b"\n") > 40_000):
         jax.clear_caches()
         gc.collect()

@@ -53,8 +53,8 @@ def test_every_public_function_has_a_program():
 @pytest.mark.parametrize(
     ("backend", "platform", "every"),
     [
-        ("tpu", "tpu", 3),
-        ("gpu", "cuda", 9),
+        ("tpu", "tpu", 5),
+        ("gpu", "cuda", 12),
         *(marked(*x, 1, fast=False) for x in (("tpu", "tpu"), ("gpu", "cuda"))),
     ],
 )

@@ -77,7 +77,9 @@ def site(tmp_path_factory):
             "sphinx_design",
         )
     )
-    built(folder, "-D", "html_theme=basic", "-D", f"extensions={extensions}")
+    built(
+        folder, *("-D", "html_theme=basic", "-D", "smartquotes=0"), "-D", f"extensions={extensions}"
+    )
     return folder
 
 

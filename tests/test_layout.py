@@ -2,6 +2,7 @@
 
 import ast
 import graphlib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,11 @@ def _name(path):
 
 
 FILES = {_name(path): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text("utf-8")) for name, path in FILES.items()}
+
+
+@cache  # not when tests are collected, which each process does
+def trees():
+    return {name: ast.parse(path.read_text("utf-8")) for name, path in FILES.items()}
 
 
 def _imports(tree):
@@ -65,10 +70,12 @@ def _is_of(name, packages):
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-EDGES = {
-    name: {found for found in _imports(tree) if _is_of(found, ["jaxmetrics"])} - {name}
-    for name, tree in TREES.items()
-}
+@cache
+def edges():
+    return {
+        name: {found for found in _imports(tree) if _is_of(found, ["jaxmetrics"])} - {name}
+        for name, tree in trees().items()
+    }
 
 
 def _room(name):
@@ -86,13 +93,13 @@ def test_each_module_has_a_room():
 
 def test_imports_are_of_modules():
     """What is imported is a file that was read, so that no edge is overlooked."""
-    assert {found for imports in EDGES.values() for found in imports} <= set(FILES)
+    assert {found for imports in edges().values() for found in imports} <= set(FILES)
 
 
 def test_modules_import_only_from_rooms_before_them():
     upwards = [
         f"{name} imports {found}"
-        for name, imports in EDGES.items()
+        for name, imports in edges().items()
         for found in sorted(imports)
         if ROOMS.index(_room(found)) > ROOMS.index(_room(name))
     ]
@@ -101,7 +108,7 @@ def test_modules_import_only_from_rooms_before_them():
 
 def test_modules_do_not_import_each_other_in_a_circle():
     try:
-        graphlib.TopologicalSorter(EDGES).prepare()
+        graphlib.TopologicalSorter(edges()).prepare()
     except graphlib.CycleError as error:
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
@@ -120,7 +127,7 @@ def _internals(tree):
 
 
 def test_internals_of_jax_are_known_to_few():
-    users = {name: found for name, tree in TREES.items() if (found := _internals(tree))}
+    users = {name: found for name, tree in trees().items() if (found := _internals(tree))}
     assert {name: found for name, found in users.items() if name not in OF_INTERNALS} == {}
     assert users.keys() == set(OF_INTERNALS)  # so that the search is seen to find them
 
@@ -129,7 +136,7 @@ def test_threads_and_backends_have_one_policy():
     words = {"ThreadPoolExecutor", "cpu_count", "default_backend"}
     users = {
         name
-        for name, tree in TREES.items()
+        for name, tree in trees().items()
         for node in ast.walk(tree)
         if getattr(node, "attr", getattr(node, "id", "")) in words
     }
