@@ -39,6 +39,7 @@ collect_ignore = [
     "stream_worker.py",
     "types_of_a_user.py",
 ]  # which are started as processes, and read by mypy
+collect_ignore_glob = ["*conftest.py"]  # modules of one name, which have no examples
 
 settings.register_profile("jaxmetrics", deadline=None, max_examples=40, derandomize=True)
 settings.load_profile("jaxmetrics")

@@ -12,17 +12,18 @@ from scipy import stats
 
 import jaxmetrics as jm
 from benchmarks import coverage
+from benchmarks.coverage_rows import GOAL_ROWS, OTHER_ROWS, Row, binormal, levels
 
 
 def test_true_values():
     for auc, b in [(0.7, 1), (0.97, 1), (0.95, 0.5), (0.95, 2)]:
-        truth = coverage.binormal(20, 20, auc, b).truth()
+        truth = binormal(20, 20, auc, b).truth()
         a = stats.norm.ppf(auc) * np.sqrt(1 + b**2)
         fpr = np.linspace(0, 0.1, 1_000_001)
         roc = stats.norm.cdf(a + b * stats.norm.ppf(fpr))
         expected = [auc, np.trapezoid(roc, fpr) / 0.1, roc[-1]]
         np.testing.assert_allclose(list(truth.values()), expected, atol=1e-6)
-    binary = coverage.Row("", 50, 100, coverage.levels(0.7, 0.3), coverage.levels(0.2, 0.8)).truth()
+    binary = Row("", 50, 100, levels(0.7, 0.3), levels(0.2, 0.8)).truth()
     np.testing.assert_allclose(list(binary.values()), [0.75, 0.175, 0], atol=1e-12)
 
 
@@ -35,9 +36,7 @@ def test_tally():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "row", [*coverage.GOAL_ROWS[:1], *coverage.OTHER_ROWS], ids=lambda row: row.name
-)
+@pytest.mark.parametrize("row", [*GOAL_ROWS[:1], *OTHER_ROWS], ids=lambda row: row.name)
 def test_true_values_are_those_of_large_samples(row):
     # Of 200,000 a class; of tied levels no FPR is at the limit, so that recall does not jump.
     large = row._replace(n_positive=200_000, n_negative=200_000)
@@ -48,7 +47,7 @@ def test_true_values_are_those_of_large_samples(row):
 
 @pytest.mark.slow
 def test_limits_are_those_of_confidence_interval():
-    scores, labels = coverage.binormal(110, 120, 0.85).draw(jax.random.key(0), 3)
+    scores, labels = binormal(110, 120, 0.85).draw(jax.random.key(0), 3)
     key = jax.random.key(1)
     for name, metric in coverage.METRICS.items():
         found = coverage.closed_limits(name, scores, labels)

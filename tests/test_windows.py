@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import difference_formulas as differences
 import interval_formulas as formulas
 import jax
 import numpy as np
@@ -53,7 +54,7 @@ def test_the_error_has_two_negatives_of_a_power_law(rng):
     areas = np.asarray(found.estimate, np.float64)
     influence = np.asarray(jm.influence(metric, scores, labels), np.float64)
     window = 0.01, [formulas.area_variance(x, 0.01) for x in areas]
-    parts = formulas.raised_variances(areas, influence, labels, window=window)
+    parts = differences.raised_variances(areas, influence, labels, window=window)
     np.testing.assert_allclose(found.df[0, 1], formulas.welch(parts, (4 + 5, 300)), rtol=1e-5)
     z = (areas[0] - areas[1]) / np.sqrt(sum(parts))
     np.testing.assert_allclose(found.z[0, 1], z, rtol=1e-4)

@@ -1,0 +1,137 @@
+"""What a stream is certain of: bounds that hold the exact value."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from fast import marked
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from streams import BINS, METRICS, UNIFORM, S, filled, index_of, sample
+
+import jaxmetrics as jm
+
+OF_ENDS = ("roc_auc", "range", "linear", "threshold", "average precision")
+OF_ENDS += ("recall at precision", "specificity")
+UNWEIGHTED = ("roc_auc", "recall", "threshold", "average precision")
+
+
+@pytest.mark.parametrize(
+    ("name", "weighted"),
+    [  # Each way to an end; that they hold is seen of the others by the two tests of weights, too.
+        marked(x, weighted, fast=x in OF_ENDS and weighted == (x not in UNWEIGHTED))
+        for x in METRICS
+        for weighted in (True, False)
+    ],
+)
+def test_bounds_hold(name, weighted, rng, x64):
+    """Of scores with ties, in one bin and in many; the best and the worst order reach them.
+
+    Of as many models as NumPy takes one by one.
+    """
+    metric = METRICS[name]
+    bins = UNIFORM
+    weights = rng.integers(1, 5, 60).astype(np.float32) if weighted else None
+    rows = np.round(rng.random((8, 60)), 3).astype(np.float32)
+    rows[0] = 0.5
+    labels = rng.random(60) < 0.3
+    labels[:2] = True, False
+    index = index_of(bins, rows)
+    inside = np.float32(1e-4) * rng.permuted(np.tile(np.arange(60), (8, 1)), axis=1)
+    worst = bins.lower[index].clip(0) + np.where(labels, 0, 0.01).astype(np.float32)
+    best = bins.lower[index].clip(0) + np.where(labels, 0.01, 0).astype(np.float32)
+    for scores in (rows, bins.lower[index].clip(0) + inside, worst, best):
+        assert_array_equal(index_of(bins, scores), index)
+        state = filled(bins, scores, labels, weights=weights, batch=(8,))
+        low, high = S.bounds(metric, state, bins=bins)
+        value = metric(scores, labels, weights=weights)
+        assert (low <= value).all()
+        assert (value <= high).all()
+        tied = metric(S.table(state, bins=bins))
+        assert (low <= tied).all()
+        assert (tied <= high).all()
+    if name not in ("threshold", "average precision"):
+        assert_allclose(metric(worst, labels, weights=weights), low, rtol=1e-12)
+        assert_allclose(metric(best, labels, weights=weights), high, rtol=1e-12)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_bounds_cannot_be_broken(data):
+    """Adversarial scores, ties, weights and merges; on the grid of the bins and beside it."""
+    bins = BINS[data.draw(st.sampled_from(["uniform", "edges"]))]
+    n = 12
+    grid = np.concatenate([bins.lower[1:], np.nextafter(bins.lower[1:], np.float32(-np.inf))])
+    score = st.one_of(
+        st.sampled_from(grid.tolist()),
+        st.floats(-2, 2, width=32),
+        st.sampled_from([float("inf"), float("-inf"), 0.0, -0.0]),
+    )
+    scores = np.float32(data.draw(st.lists(score, min_size=n, max_size=n)))
+    labels = np.array(data.draw(st.lists(st.booleans(), min_size=n, max_size=n)))
+    weights = np.float32(
+        data.draw(st.lists(st.sampled_from([0, 0.25, 1, 3, 1000]), min_size=n, max_size=n))
+    )
+    cut = data.draw(st.integers(1, n - 1))
+    parts = [slice(None, cut), slice(cut, None)]
+    # Padded, so that shapes are few.
+    states = []
+    for part in parts:
+        where = np.zeros(n, bool)
+        where[part] = True
+        states.append(filled(bins, scores, labels, weights=weights, where=where))
+    state = S.merge(*states)
+    name = data.draw(
+        st.sampled_from(["roc_auc", "two-way", "recall", "threshold", "average precision"])
+    )
+    low, high = S.bounds(METRICS[name], state, bins=bins)
+    value = METRICS[name](scores, labels, weights=weights)
+    if np.isnan(value):
+        assert np.isnan(low) or name == "average precision"
+    else:
+        assert low <= value <= high
+
+
+def test_bounds_of_a_rare_class(rng):
+    """200 uniform bins take an AUC of .75 for .54; they say so, and float16 bins do not."""
+    labels = np.arange(200_000) % 1000 == 0
+    scores = 1 / (1 + np.exp(8 - rng.normal(size=len(labels)) - labels))
+    scores = scores.astype(np.float32)
+    exact = float(jm.roc_auc(scores, labels))
+    coarse, fine = (filled(b, scores, labels) for b in (S.uniform_bins(200), BINS["float16"]))
+    assert jm.roc_auc(S.table(coarse, bins=S.uniform_bins(200))) < exact - 0.1
+    low, high = S.bounds(jm.roc_auc, coarse, bins=S.uniform_bins(200))
+    assert low < exact < high
+    low, high = S.bounds(jm.roc_auc, fine, bins=BINS["float16"])
+    assert low < exact < high
+    assert high - low < 1e-3
+
+
+def test_bounds_are_rounded_outwards(rng):
+    scores, labels = sample(rng, 3000)
+    state = filled(UNIFORM, scores, labels)
+    with jax.enable_x64(True):
+        wide = S.bounds(jm.roc_auc, state, bins=UNIFORM)
+    narrow = S.bounds(jm.roc_auc, state, bins=UNIFORM)
+    assert narrow.low.dtype == np.float32
+    assert float(narrow.low) <= float(wide.low) < float(wide.high) <= float(narrow.high)
+
+
+@pytest.mark.slow
+def test_bounds_where_rounding_takes_all_positives():
+    """Each weighs less than the unit of the sums."""
+    bins, labels = jm.streaming.edges([0.2, 0.5]), np.arange(200) < 50
+    scores = np.random.default_rng(0).random(200).astype(np.float32)
+    weights = np.where(labels, 1e-12, 1e-3).astype(np.float32)
+    state = jm.streaming.init(bins, weighted=True)
+    state = jm.streaming.update(state, scores, labels, bins=bins, weights=weights)
+    for metric in (
+        partial(jm.precision_at_recall, min_recall=0.5),
+        partial(jm.threshold_at_fpr, max_fpr=0.2),
+        partial(jm.threshold_at_fpr, max_fpr=1.0),
+        jm.average_precision,
+    ):
+        low, high = jm.streaming.bounds(metric, state, bins=bins)
+        assert low <= metric(scores, labels, weights=weights) <= high

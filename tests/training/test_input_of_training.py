@@ -1,0 +1,91 @@
+"""What training refuses, before the first step."""
+
+import jax
+import numpy as np
+import optax
+import pytest
+from trained import ADAM, HELD, KEY, LOSS, METRIC, SGD, START, TRAIN, X, Y, finetune, fit, linear
+
+import jaxmetrics as jm
+
+REFUSED = [
+    ({"steps": 21}, ValueError, "write steps=24"),
+    ({"steps": 0}, ValueError, "steps must be at least 1"),
+    ({"batch": 8}, TypeError, "key is missing"),
+    ({"batch": (8, 0), "key": KEY}, ValueError, "batch must be at least 1"),
+    ({"batch": 2.5, "key": KEY}, TypeError, "batch must be an int"),
+    ({"batch": [8, 8], "key": KEY}, TypeError, r"a tuple of two, as \(64, 64\)"),
+    ({"train": X}, TypeError, "train must be .features, labels."),
+    ({"train": (X, Y, {"weight": Y})}, TypeError, "keys among weights, where"),
+    ({"train": (X, Y[:-1])}, ValueError, r"scores \(200,\) and labels \(199,\)"),
+    ({"train": (X, 2 * Y)}, ValueError, "labels"),
+    ({"train": (X, Y * 0), "batch": (1, 1), "key": KEY}, ValueError, "only one"),
+    (
+        {"train": (X, Y, {"where": Y * 0 == 1}), "batch": 8, "key": KEY},
+        ValueError,
+        "where= leaves out all",
+    ),
+    ({"apply": lambda p, x: x}, ValueError, "must be scores .n."),
+    ({"params": np.array([1, 2])}, TypeError, "split the model"),
+    ({"validation": (X, Y * 0)}, ValueError, "the metric of the start is NaN"),
+]
+
+
+@pytest.mark.parametrize(("change", "error", "match"), REFUSED)
+def test_bad_input_is_refused_before_the_first_step(change, error, match):
+    def loss(*args, **options):
+        raise AssertionError("a step was taken")
+
+    given = {"apply": linear, "params": START, "optimizer": SGD, "train": TRAIN}
+    given |= {"validation": HELD, "loss": loss, "metric": METRIC, "steps": 4, "checkpoints": 4}
+    with pytest.raises(error, match=match):
+        jm.training.fit(**given | change)
+
+
+def test_a_metric_that_is_resampled_needs_a_key_before_the_first_step():
+    def loss(*args, **options):
+        raise AssertionError("a step was taken")
+
+    with pytest.raises(TypeError, match="key"):
+        finetune(loss=loss, metric=jm.table_metric(lambda table: table.thresholds[..., 0]))
+
+
+def test_a_loss_whose_state_is_not_seen_says_what_to_pass():
+    apply = jm.losses.kl_partial_auc.apply
+    for loss in (jax.jit(apply), lambda *given: apply(*given)):
+        with pytest.raises(TypeError, match=r"fit calls loss\(scores, labels\).*_auc.apply itself"):
+            fit(loss=loss)
+    with pytest.raises(TypeError, match=r"'weights': fit calls loss\(scores, labels, weights=\)"):
+        jm.training.fit(
+            linear,
+            START,
+            SGD,
+            (X, Y, {"weights": np.ones(len(Y))}),
+            HELD,
+            loss=lambda scores, labels: scores.mean(),
+            metric=METRIC,
+            steps=20,
+        )
+
+
+def test_features_that_are_nan_are_named():
+    given = {"params": START, "validation": HELD, "loss": LOSS, "metric": METRIC}
+    given |= {"steps": 20, "checkpoints": 4}
+    broken = np.array(X)
+    broken[3, 0] = np.nan
+    with pytest.raises(ValueError, match="scores of train are NaN at the start"):
+        jm.training.fit(linear, train=(broken, Y), optimizer=ADAM, **given)
+    with pytest.raises(TypeError, match=r"optimizer must be one of optax, got .*write optax"):
+        jm.training.fit(linear, train=TRAIN, optimizer=optax.adam, **given)
+
+
+def test_fit_refuses_a_loss_of_each_item_and_to_be_traced():
+    with pytest.raises(
+        ValueError, match=r"loss must return one number, got \[200\]: write its mean"
+    ):
+        fit(loss=lambda scores, labels: (scores - labels) ** 2)
+    for other in (lambda scores, labels: (LOSS(scores, labels), 1), lambda scores, labels: None):
+        with pytest.raises(ValueError, match=r"return one number, got (tuple|NoneType)"):
+            fit(loss=other)
+    with pytest.raises(TypeError, match=r"fit .* cannot be traced: call it outside of jit"):
+        jax.jit(lambda x: fit().params + x)(1.0)

@@ -1,0 +1,78 @@
+"""Trends in the report of the command, and their figure."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pandas as pd
+from months import MONTHS, N
+
+from jaxmetrics import _report, plots
+from jaxmetrics._report import _page
+from tests.command import run
+
+
+def test_months_of_the_command(data, tmp_path):
+    """The sentence, the tables, the records and the figure."""
+    scores, labels, month = data
+    table = pd.DataFrame({"y": labels * 1, "old": scores[0], "new": scores[1], "month": month})
+    table.to_csv(tmp_path / "d.csv", index=False)
+    result = run(
+        *("evaluate", tmp_path / "d.csv", "--label", "y", "--score", "old", "--score", "new"),
+        *("--slice", "month", "--n-resamples", 20, "--output", tmp_path / "out"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "Trend over month" in result.output
+    left_out = "of AUC none; of Partial AUC to 1 % FPR 2026-01, 2026-02,"
+    assert left_out in " ".join(result.output.split())
+    record = json.loads((tmp_path / "out/metrics.json").read_text())["trends"]["month"]["roc_auc"]
+    assert record["unit"] == "month"
+    assert record["models"]["new"]["p_value"] < 1e-6 < record["models"]["old"]["p_value"]
+    rows = pd.read_csv(tmp_path / "out/metrics.csv")
+    slopes = rows[rows.metric == "roc_auc_slope"]
+    assert list(slopes.model) == ["old", "new", "old"]
+    np.testing.assert_allclose(slopes.value.iloc[1], record["models"]["new"]["value"])
+    counted = [("n_items", len(table)), ("n_positive", labels.sum())]
+    assert all((slopes[name] == n).all() and record[name] == n for name, n in counted)
+    page = (tmp_path / "out/report.html").read_text()
+    assert "trend over month" in page
+    assert "new falls by" in page
+    assert "no slice has enough items to be tested" in page  # by partial AUC
+    assert "in no slice" not in page
+    assert (tmp_path / "out/slices.png").stat().st_size > 10_000
+
+
+def test_the_page_begins_with_what_is_worse(data, tmp_path):
+    """Whichever slices are asked for first; and one month has no trend to be significant."""
+    scores, labels, month = data
+    early = month == MONTHS[0]
+    device = np.arange(N) // 6 % 2
+    random = np.random.default_rng(5).normal(size=N)
+    worse = np.where(device == 1, random, scores[0] + 2 * labels)
+    table = pd.DataFrame({"y": labels * 1, "old": scores[0], "new": worse, "month": month})
+    table[early].assign(device=device[early]).to_csv(tmp_path / "d.csv", index=False)
+    problem = _report.problem_of_file(
+        tmp_path / "d.csv", label="y", scores=["old", "new"], slices=["month", "device"]
+    )
+    settings = _report.Settings(n_resamples=20)
+    evaluation = _report.evaluate_problem(problem, settings, lambda *x: None)
+    page = _page.page_of(settings, evaluation, [], {})  # without figures, which take longest
+    assert "too few months for a trend of old, new and new minus old" in page
+    assert "no significant trend" not in page
+    assert 0 < page.index("AUC, by device") < page.index("AUC, by month")
+
+
+def test_figure(found):
+    ax = plots.trend(found[0], names=["old", "new"], metric="AUC")
+    assert ax.get_xticklabels()[0].get_text() == MONTHS[0]
+    assert ax.get_ylabel() == "AUC"
+    legend = [x.get_text() for x in ax.get_legend().get_texts()]
+    assert any(x.startswith("new, trend p < 0.001") for x in legend)
+
+
+def test_a_figure_of_slices_that_are_all_too_small_has_crosses_alone(found):
+    slices = dataclasses.replace(found[0], tested=np.zeros(6, bool))
+    ax = plots.trend(slices, names=["old", "new"])
+    assert [x.get_text() for x in ax.get_legend().get_texts()] == ["too few items"]
+    assert len(ax.get_xticks())
+    assert not len(ax.get_yticks())
