@@ -148,6 +148,36 @@ def test_models_and_programs(data, n_groups):
         np.testing.assert_allclose(getattr(traced, name), x, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("metric", "method"),
+    [
+        (jm.roc_auc, "delong"),
+        marked(METRICS["partial"], "auto", fast=False),
+        marked(jm.roc_auc, "auto", fast=False),
+    ],
+)
+def test_a_group_without_a_class_leaves_the_others_theirs(data, metric, method):
+    """Eagerly and in a program: a value is 0 from itself, and nothing is known of that group."""
+    (scores, _), labels = data
+    groups = np.where(np.arange(N) % 4 == 3, "none", GROUPS)
+    labels = labels & (groups != "none")
+    call = partial(jm.compare_samples, metric, groups=groups, method=method)
+    some = call(scores[groups != "none"], labels[groups != "none"], groups=GROUPS[groups != "none"])
+    lost = np.unique(groups) == "none"
+    for found in (call(scores, labels), jax.jit(lambda *x: call(*x))(scores, labels)):
+        for name in ("difference", "p_value", "simultaneous_p_value", "simultaneous_low"):
+            values = np.asarray(getattr(found, name))
+            assert np.isnan(values[lost | lost[:, None]]).all()
+            kept = values[~lost][:, ~lost]
+            if name == "simultaneous_p_value":
+                assert np.isfinite(kept).all()
+            elif name != "simultaneous_low":
+                np.testing.assert_allclose(kept, getattr(some, name), rtol=1e-4, atol=1e-5)
+            np.testing.assert_array_equal(np.diag(kept), float("p_value" in name))
+        np.testing.assert_allclose(found.chi2_p_value, some.chi2_p_value, rtol=1e-3)
+
+
 def test_metrics_that_are_resampled(data):
     metric = partial(jm.threshold_at_fpr, max_fpr=0.2)
     options = {"key": jax.random.key(1), "n_resamples": 200}

@@ -256,7 +256,11 @@ def _compared(
     n_models = len(estimate)
     lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
     without = lost[:, None] | lost
-    difference = estimate[:, None] - estimate[None, :]
+    # A program may round two copies of one value in different ways.
+    itself = library.where(library.isnan(estimate), library.nan, 0.0)
+    difference = library.where(
+        library.eye(n_models, dtype=bool), itself, estimate[:, None] - estimate[None, :]
+    )
     z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
     n_others = n_models - 1

@@ -268,59 +268,6 @@ def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: 
     return found
 
 
-class Sample(NamedTuple):
-    """The parts of the variances of several independent estimates.
-
-    Attributes:
-      parts: `[3, samples]`, of the negatives, the positives, and of clusters with both.
-      sizes: `[3, samples]`, the number of observations that each part is estimated from.
-      df: `[samples]`, the degrees of freedom of their sum.
-    """
-
-    parts: Array
-    sizes: Array
-    df: Array
-
-
-@library_program()
-def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
-    """The Pairs of independent estimates with these standard errors `[samples]`."""
-    library = numerics.namespace(error, *sample)
-    own = library.sum(sample.parts, axis=0)
-    total = own[:, None] + own[None, :]
-    spread = own**2 / sample.df
-    df = numerics.divide(total**2, spread[:, None] + spread[None, :], np.inf)
-    apart = ~library.eye(len(own), dtype=bool)
-    # The parts of a sample are in the variances of the pairs with this sample.
-    mine = library.eye(len(own))[None, :, :, None] * library.ones(len(own))
-    parts = sample.parts[:, :, None, None] * (mine + mine.swapaxes(2, 3)) * apart
-    shares = numerics.divide(parts, library.where(apart, total, 1.0), 0.0)
-    known = library.sqrt(apart * (error[:, None] ** 2 + error[None, :] ** 2))
-    return Pairs(
-        known,
-        library.sqrt(apart * total),
-        df,
-        shares.reshape(-1, *total.shape),
-        (*sample.sizes.ravel(),),
-    )
-
-
-@library_program()
-def pairs_by_limits(limits: ByLevel) -> Pairs:
-    """The Pairs of independent estimates `[samples]`, from the limits of each."""
-    _, error, own, below, above = limits
-    library = numerics.namespace(error, own)
-    apart = ~library.eye(len(own), dtype=bool)
-    known, raised = (
-        library.sqrt(apart * (x[:, None] ** 2 + x[None, :] ** 2)) for x in (error, own)
-    )
-    sizes = library.hypot(below.sizes[:, None], above.sizes[None, :])
-    one = library.ones((1, *known.shape))
-    unlimited = library.full((), library.inf)
-    below = below._replace(sizes=apart[..., None] * sizes)
-    return Pairs(known, raised, library.inf * one[0], one, (unlimited,), below)
-
-
 @library_program()
 def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
     """The Pairs of models and a given value, the last; its pairs have the models' own limits."""

@@ -28,7 +28,8 @@ from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, unrounded
-from jaxmetrics.inference._pairs import Pairs, Sample, pairs_by_limits, pairs_of_samples
+from jaxmetrics.inference._pairs import Pairs
+from jaxmetrics.inference._pairs_of_samples import Sample, pairs_by_limits, pairs_of_samples
 
 # A metric that rises with the share of positives is warned of from this ratio of two shares on.
 _ALIKE = 1.2

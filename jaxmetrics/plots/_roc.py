@@ -74,7 +74,8 @@ def roc(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names`, `band` or `interval` is not of these models.
+        with labels, weights or where, or `names`, `band` or `interval` is not of these models;
+        the band is around another curve.
 
     Example:
       >>> from jaxmetrics import plots
@@ -127,8 +128,10 @@ def _draw(
         for curve, line in zip(curves, lines(names, values, looks), strict=True)
     ]
     if band is not None:
-        limits = rows("band", band, ("low", "high"), names, 1)[: n_distinct(len(names))]
-        for i, (low, high) in enumerate(limits):
+        of_models = rows("band", band, ("tpr", "low", "high"), names, 1)
+        for curve, (tpr, *_) in zip(curves, of_models, strict=True):
+            _check_band(np.asarray(band.fpr), tpr, curve)
+        for i, (_, low, high) in enumerate(of_models[: n_distinct(len(names))]):
             area = shade(ax, band.fpr, low, high, looks.colour(i), edge=looks.edge(i))
             tie(drawn[i], area)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
@@ -138,6 +141,20 @@ def _draw(
     ax.set(xlim=(-0.01 * end, end if end < 1 else 1.01), ylim=(-0.01, 1.01))
     ax.set(xlabel="False positive rate", ylabel="True positive rate")
     return finish_axes(ax)
+
+
+def _check_band(fpr: np.ndarray, tpr: np.ndarray, curve: jm.RocCurve) -> None:
+    """Refuse a band around another curve, such as that of the same items without their weights."""
+    slack = 1e-5  # rates of a band are rounded, and the curve may rise at one
+    low, high = (np.interp(fpr * k, curve.fpr, curve.tpr) for k in (1 - slack, 1 + slack))
+    away = np.flatnonzero((tpr < low - slack) | (tpr > high + slack))
+    if len(away):
+        i = away[0]
+        raise ValueError(
+            f"band must be of the curve that is drawn: at an FPR of {fpr[i]:.3g} its TPR is "
+            f"{tpr[i]:.3g}, and that of the curve {high[i]:.3g}: pass the same labels, weights and "
+            "where to roc_band and to the plot"
+        )
 
 
 @double_precision()
@@ -178,7 +195,8 @@ def roc_with_window(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names`, `band` or `intervals` are not of these models.
+        with labels, weights or where, or `names`, `band` or `intervals` are not of these models;
+        the band is around another curve.
 
     Example:
       >>> from jaxmetrics import plots

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
+from sklearn.metrics import roc_curve
 
 import jaxmetrics as jm
 
@@ -18,11 +19,13 @@ def problem(rng):
     return np.round(rng.normal(size=(2, 300)) + labels * [[1.0], [2.0]], 1), labels
 
 
-@pytest.fixture(scope="module")
-def band():
+@pytest.fixture
+def band(problem):
+    scores, labels = problem
     grid = np.array([0.001, 0.05, 0.1, 0.5, 1.0])
-    tpr = np.array([[0.1, 0.4, 0.5, 0.8, 1.0], [0.3, 0.6, 0.7, 0.9, 1.0]])
-    low, high = tpr - 0.1, np.minimum(tpr + 0.1, 1)
+    curves = [roc_curve(labels, x, drop_intermediate=False)[:2] for x in scores]
+    tpr = np.array([np.interp(grid, *curve) for curve in curves])
+    low, high = np.round(tpr - 0.1, 9), np.round(np.minimum(tpr + 0.1, 1), 9)
     return jm.RocBand(grid, tpr, low, high, low, high, 0.9)
 
 

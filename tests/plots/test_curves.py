@@ -89,6 +89,17 @@ def test_bands_and_intervals_must_be_of_the_same_models(problem, band, ax):
         plots.roc(scores, labels, band=True, ax=ax)
 
 
+@pytest.mark.filterwarnings("ignore:a band with weights")
+def test_a_band_around_another_curve_is_refused(rng, ax):
+    labels = rng.random(80) < 0.4
+    scores = np.round(rng.normal(size=(2, 80)) + labels, 1)
+    weights = np.where(labels, 1.0, rng.random(80))
+    band = jm.roc_band(scores, labels, weights=weights, fpr=np.arange(1001) / 1000)
+    plots.roc(scores, labels, weights=weights, band=band, ax=ax)
+    with pytest.raises(ValueError, match=r"its TPR is .*, and that of the curve .*weights"):
+        plots.roc(scores, labels, band=band, ax=ax)
+
+
 def test_roc_with_window_passes_bands_and_intervals_on(problem, band):
     scores, labels = problem
     intervals = [jm.Interval(*np.full((4, 2), value), "auto", 0.9) for value in (0.25, 0.75)]
