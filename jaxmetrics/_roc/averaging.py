@@ -155,8 +155,9 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
       TypeError, ValueError: as the conventions list under Errors; for example `average` is
         "micro", or, when called, a label is not in 0 to classes - 1.
 
-    The mean is NaN if the metric is NaN for a pair, as for one with a class without items. Cost:
-    one sort per class, then that of the metric for a batch of classes^2 rows.
+    The mean is NaN if the metric is NaN for a pair, as for one with a class without items; pairs
+    of weight 0, of which both classes have no items, are left out of the weighted one. Cost: one
+    sort per class, then that of the metric for a batch of classes^2 rows.
 
     Example:
       >>> import jaxmetrics as jm

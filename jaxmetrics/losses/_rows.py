@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -85,11 +86,14 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     some = lowest <= highest
     lowest, highest = (jnp.where(some, x, 0)[..., None] for x in (lowest, highest))
     shift = jnp.where(finite[..., None], jnp.clip(0, lowest, highest), jnp.nan)
+    is_positive, is_negative = valid & positive, valid & ~positive
     # An item of weight 0 is moved near the others: 0 times an infinite squared distance is NaN.
+    # Where their own may be, to the end at which it costs nothing.
     furthest = numerics.largest_weight(dtype) ** 0.5
     near = jnp.clip(scores, lowest - furthest, highest + furthest)
+    wide = highest / 2 - lowest / 2 > math.sqrt(jnp.finfo(dtype).max) / 32
+    near = jnp.where(wide, jnp.where(positive, highest, lowest), near)
     scores = jnp.where(weight > 0, scores, near)
-    is_positive, is_negative = valid & positive, valid & ~positive
     return Row(
         jnp.where(valid, scores - shift, 0),
         jnp.where(is_positive, weight, 0),
@@ -178,7 +182,7 @@ class OfNegatives(NamedTuple):
 
     Attributes:
       unit: a power of two near half the range of the negatives; a constant to derivatives.
-      scores: `[n]`, the scores of all items.
+      scores: `[n]`, the scores of all items, from that nearest to 0 among the negatives.
       shares: `[n]`, the share of each negative in the weight of the negatives; 0 for other items.
       away: `[n]`, the score of each negative minus their mean; 0 for other items.
       std: the standard deviation of the negatives; 1 where it is 0, as it is a divisor.
@@ -197,13 +201,16 @@ def of_negatives(row: Row, axis_name: AxisName = None) -> OfNegatives:
     """The spread of the negatives, of all devices if there is an axis."""
     shares = numerics.divide(row.negatives, sum_over(jnp.sum(row.negatives), axis_name), 0.0)
     lowest, highest = lowest_and_highest(row.scores, row.negatives > 0, axis_name)
+    lowest, highest = (jnp.where(lowest <= highest, x, 0) for x in (lowest, highest))
     unit = numerics.power_near(highest / 2 - lowest / 2)
+    nearest = jnp.clip(0, lowest, highest)  # from which scores keep their digits, as do the others
+    low, high = ((x - nearest) / unit for x in (lowest, highest))
     furthest = numerics.largest_weight(row.scores.dtype) ** 0.5  # limits other items
-    scores = jnp.clip(row.scores / unit, -furthest, furthest)
+    scores = jnp.clip((row.scores - nearest) / unit, low - furthest, high + furthest)
     mean = sum_over(jnp.sum(shares * scores), axis_name)
     # The rounded mean of tied scores may differ from them: their deviation would not be exactly 0.
     tied = highest == lowest
-    centre = jnp.where(tied, highest / unit + (mean - lax.stop_gradient(mean)), mean)
+    centre = jnp.where(tied, high + (mean - lax.stop_gradient(mean)), mean)
     away = jnp.where(row.is_negative, scores - centre, 0)
     variance = sum_over(jnp.sum(shares * away**2), axis_name)
     varies = ~tied & (variance > 0)

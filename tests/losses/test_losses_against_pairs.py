@@ -7,7 +7,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from every_loss import CONVEX, DEFAULT_LOSS, EVERY_LOSS, compiled, compiled_area, parts_of, sample
+from every_loss import (
+    CONVEX,
+    DEFAULT_LOSS,
+    EVERY_LOSS,
+    LOSSES,
+    compiled,
+    compiled_area,
+    parts_of,
+    sample,
+)
 from fast import in_turn, marked
 from numpy.testing import assert_allclose
 
@@ -137,6 +146,25 @@ def test_items_without_weight_change_nothing_however_far_they_are(name, rng):
     expected = compiled(name)(*given, weights, ~outside)
     for x, y in zip(found, expected, strict=True):
         assert_allclose(x, y, rtol=1e-5, atol=1e-7)
+
+
+def test_items_without_weight_among_scores_whose_squares_are_infinite(rng):
+    labels = sample(rng)[1]
+    outside = np.arange(len(labels)) > 34
+    scores = np.where(labels ^ outside, 1e29, -2e29) * rng.uniform(0.5, 1, len(labels))
+    weights = np.where(outside, 0, 1).astype(np.float32)
+    found = compiled("squared_hinge")(scores.astype(np.float32), labels, weights, outside | True)
+    assert found[0] == 0
+    assert not found[1].any()
+
+
+@pytest.mark.parametrize("loss", [LOSSES["sigmoid"], LOSSES["average precision"]])
+def test_positives_far_above_tied_negatives_cost_nothing(loss):
+    for distance in (1e13, 1e15, 1e30, 3e38):
+        scores = np.array([-distance / 2, -distance, 0, -distance], np.float32)
+        value, slopes = jax.value_and_grad(loss)(scores, np.array([1, 0, 1, 0]))
+        assert value == 0
+        assert not slopes.any()
 
 
 def test_hinges_of_separated_classes_are_0(rng):
