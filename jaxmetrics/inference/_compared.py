@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -256,11 +257,12 @@ def _compared(
     n_models = len(estimate)
     lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
     without = lost[:, None] | lost
+    difference = estimate[:, None] - estimate[None, :]
     # A program may round two copies of one value in different ways.
-    itself = library.where(library.isnan(estimate), library.nan, 0.0)
-    difference = library.where(
-        library.eye(n_models, dtype=bool), itself, estimate[:, None] - estimate[None, :]
-    )
+    largest = library.maximum(library.abs(estimate[:, None]), library.abs(estimate))
+    rounding = math.sqrt(NO_VARIANCE) * largest
+    alike = (pairs.standard_error == 0) & (library.abs(difference) <= rounding)
+    difference = library.where(alike, 0.0, difference)
     z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
     n_others = n_models - 1

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.double import as_default, double_precision, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, rows_of
 from jaxmetrics._base.keywords import known_options
@@ -345,7 +345,8 @@ def _replicates(
         known = jnp.where(jnp.isnan(at), jnp.inf, at).ravel()  # NaN would be refused
         rules = [functools.partial(rule, threshold=x, **none) for x in known]
     each = [replicates_of(of, row, request).values for of, row in zip(rules, rows, strict=True)]
-    return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
+    with double_precision():  # else thresholds are rounded, and flag other items
+        return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
 
 
 def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:

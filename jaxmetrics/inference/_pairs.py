@@ -239,7 +239,7 @@ def pairs_of_means(
         raised, _of_sparse(estimate, kept * variance, n, largest_square, apart)
     )
     others = ~library.eye(len(estimate), dtype=bool)
-    raised = library.where(others, raised, 0.0)
+    raised = library.where(others, library.maximum(raised, 0.0), 0.0)
     one = library.ones_like(variance)
     return Pairs(error, library.sqrt(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
 

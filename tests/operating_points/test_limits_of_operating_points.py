@@ -74,6 +74,18 @@ def test_equal_weights_change_no_limit(rule, weight):
         np.testing.assert_allclose(of_weights.high, of_counts.high, rtol=1e-6)
 
 
+@pytest.mark.parametrize("rule", ["min_precision", "youden", "cost"])
+def test_limits_depend_on_the_order_of_scores_in_double_precision_alone(rule, rng):
+    """In resamples a threshold flags the item that it is the score of, which float32 would not."""
+    scores = drawn(rng)
+    given = COSTS | RULES[rule]
+    points = [jm.operating_point(x, LABELS, **given) for x in (scores, stats.rankdata(scores))]
+    for name in ("recall", "fpr", "precision", "npv", "flagged", "cost"):
+        of_scores, of_ranks = (getattr(x, name) for x in points)
+        np.testing.assert_array_equal(of_scores.low, of_ranks.low)
+        np.testing.assert_array_equal(of_scores.high, of_ranks.high)
+
+
 def test_a_light_positive_is_a_precision_of_1():
     scores, labels = -np.arange(8.0), np.array([1, 0, 1, 1, 0, 0, 0, 0])
     weights = np.array([0.5, 1, 1, 2, 1, 1, 1, 1])
