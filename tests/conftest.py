@@ -29,6 +29,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 import jax
 import numpy as np
 from hypothesis import settings
+from xdist.scheduler import LoadFileScheduling
 
 gc.disable()  # JAX traces into many objects that live; a tenth of the time, of little garbage
 
@@ -80,24 +81,38 @@ def pytest_collection_finish():
     gc.freeze()
 
 
+def _group(path):
+    """The folder of a test, or its file: such tests share a process, its programs and fixtures."""
+    return path.parent if path.parent.parent == Path(__file__).parent else path
+
+
+def pytest_xdist_make_scheduler(config, log):
+    class OfGroups(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            return str(_group(config.rootpath / nodeid.split("::")[0]))
+
+    return OfGroups(config, log)
+
+
 _tests = itertools.count()
 
 
 @functools.cache
-def _patches(path):
-    """Whether a file patches what programs are traced from: none may then serve another file."""
-    return "patch" in path.read_text(encoding="utf-8").lower()
+def _patches(group):
+    """Whether tests patch what programs are traced from: none may then serve other tests."""
+    files = group.glob("*.py") if group.is_dir() else [group]
+    return any("patch" in file.read_text(encoding="utf-8").lower() for file in files)
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Lets go of compiled programs before and after a file that patches, and where there are many.
+    """Lets go of compiled programs before and after tests that patch, and where there are many.
 
     Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes.
     To count them takes a millisecond for a thousand.
     """
     maps = Path("/proc/self/maps")
-    ends = nextitem is not None and nextitem.path != item.path
-    patched = ends and (_patches(item.path) or _patches(nextitem.path))
+    groups = {_group(x.path) for x in (item, nextitem) if x is not None}
+    patched = len(groups) > 1 and any(map(_patches, groups))
     looks = next(_tests) % 16 == 0 and maps.exists()
     if patched or (looks and maps.read_bytes().count(b"\n") > 40_000):
         jax.clear_caches()

@@ -123,15 +123,13 @@ def _draw(
 ) -> Axes:
     """Draw the curves with their bands, and the values in the legend."""
     end = 1.0 if max_fpr is None else max_fpr
+    limits = [] if band is None else _limits_of(band, curves, names)
     drawn = [
         draw_line(ax, curve.fpr, curve.tpr, **line)
         for curve, line in zip(curves, lines(names, values, looks), strict=True)
     ]
     if band is not None:
-        of_models = rows("band", band, ("tpr", "low", "high"), names, 1)
-        for curve, (tpr, *_) in zip(curves, of_models, strict=True):
-            _check_band(np.asarray(band.fpr), tpr, curve)
-        for i, (_, low, high) in enumerate(of_models[: n_distinct(len(names))]):
+        for i, (low, high) in enumerate(limits[: n_distinct(len(names))]):
             area = shade(ax, band.fpr, low, high, looks.colour(i), edge=looks.edge(i))
             tie(drawn[i], area)
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="chance")
@@ -143,18 +141,25 @@ def _draw(
     return finish_axes(ax)
 
 
-def _check_band(fpr: np.ndarray, tpr: np.ndarray, curve: jm.RocCurve) -> None:
-    """Refuse a band around another curve, such as that of the same items without their weights."""
+def _limits_of(
+    band: jm.RocBand, curves: Sequence[jm.RocCurve], names: Sequence[str]
+) -> list[tuple[np.ndarray, np.ndarray]]:
+    """The limits of each model.
+
+    A band around another curve, as that of the same items without their weights, is refused.
+    """
     slack = 1e-5  # rates of a band are rounded, and the curve may rise at one
-    low, high = (np.interp(fpr * k, curve.fpr, curve.tpr) for k in (1 - slack, 1 + slack))
-    away = np.flatnonzero((tpr < low - slack) | (tpr > high + slack))
-    if len(away):
-        i = away[0]
-        raise ValueError(
-            f"band must be of the curve that is drawn: at an FPR of {fpr[i]:.3g} its TPR is "
-            f"{tpr[i]:.3g}, and that of the curve {high[i]:.3g}: pass the same labels, weights and "
-            "where to roc_band and to the plot"
-        )
+    of_models = rows("band", band, ("tpr", "low", "high"), names, 1)
+    fpr = np.asarray(band.fpr)
+    for curve, (tpr, *_) in zip(curves, of_models, strict=True):
+        low, high = (np.interp(fpr * k, curve.fpr, curve.tpr) for k in (1 - slack, 1 + slack))
+        for i in np.flatnonzero((tpr < low - slack) | (tpr > high + slack))[:1]:
+            raise ValueError(
+                f"band must be of the curve that is drawn: at an FPR of {fpr[i]:.3g} its TPR is "
+                f"{tpr[i]:.3g}, and that of the curve {high[i]:.3g}: pass the same labels, weights "
+                "and where to roc_band and to the plot"
+            )
+    return [(low, high) for _, low, high in of_models]
 
 
 @double_precision()

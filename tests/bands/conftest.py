@@ -7,7 +7,7 @@ from of_bands import GRID, KEY, N
 import jaxmetrics as jm
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     """Scores with and without ties, `[2, n]`, and labels."""
     rng = np.random.default_rng(2)
@@ -16,11 +16,11 @@ def data():
     return np.stack([scores, scores.round()]), labels
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def band(data):
     return jm.roc_band(data[0][1], data[1], fpr=GRID)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def resampled(data):
     return jm.roc_band(data[0][1], data[1], fpr=GRID, method="bootstrap", key=KEY)

@@ -4,6 +4,6 @@ import pytest
 from resamples import problem
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     return problem()

@@ -7,7 +7,7 @@ from command import evaluated, run
 from evaluations import ALL, FEW, NAMES, SCORES, N
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     rng = np.random.default_rng(8)
     y = rng.random(N) < 0.2
@@ -28,7 +28,7 @@ def data():
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def folder(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("data")
     data = data.copy()
@@ -44,12 +44,12 @@ def folder(data, tmp_path_factory):
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def report(folder):
     return evaluated(folder / "data.csv", *ALL, "--seed", 3)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def perfect(data, folder):
     """The arguments for a file of perfect models and few positives."""
     scores = data[list(NAMES)] + 20 * data[["few"]].to_numpy()
@@ -57,7 +57,7 @@ def perfect(data, folder):
     return folder / "perfect.csv", "--label", "few", *SCORES
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def demo(tmp_path_factory):
     output = tmp_path_factory.mktemp("demo") / "some" / "folder"
     return run("demo", "--output", output, "--json", "--max-fpr", 0.02, *FEW), output

@@ -9,7 +9,7 @@ from jaxmetrics.inference import _comparison
 from jaxmetrics.inference._influence.covariance import Covariance
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     """Four models, of which the last says the same as the first in another unit, and labels."""
     rng = np.random.default_rng(2)
@@ -20,7 +20,7 @@ def data():
     return np.stack([*scores, np.exp(scores[0])]), labels
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def compared(data):
     return jm.compare(jm.roc_auc, *data)
 

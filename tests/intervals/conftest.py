@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     """Scores with ties and labels, of 60 positives and 140 negatives."""
     rng = np.random.default_rng(1)

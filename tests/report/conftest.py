@@ -13,7 +13,7 @@ from jaxmetrics._report import _figures
 from jaxmetrics._report._evaluation import Measure, Slices
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     rng = np.random.default_rng(8)
     y = rng.random(N) < 0.3
@@ -26,7 +26,7 @@ def data():
     return pd.DataFrame({"y": y.astype(int), "country": country, **scores})
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def output(data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("report")
     data.to_csv(folder / "data.csv", index=False)
@@ -43,12 +43,12 @@ def output(data, tmp_path_factory):
     return folder / "out"
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def page(output):
     return (output / "report.html").read_text(encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def drawings():
     """Those of twenty models with all kinds of names, and of slices with such values."""
     names = [*ODD, *(f"model {i}" for i in range(13))]
@@ -69,7 +69,7 @@ def drawings():
     )
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def in_memory(data, output, tmp_path_factory):
     """The report of the same data from a frame, after that of the file, whose programs it uses."""
     return jm.report(

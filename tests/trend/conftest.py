@@ -8,7 +8,7 @@ from months import MONTHS, N
 import jaxmetrics as jm
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def data():
     """Model 1 gets worse, and model 0 does not."""
     rng = np.random.default_rng(1)
@@ -17,7 +17,7 @@ def data():
     return scores, labels, np.array(MONTHS)[month]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def found(data):
     with jax.enable_x64(True):
         slices = jm.slices(jm.roc_auc, *data)
