@@ -55,9 +55,9 @@ def _of_two(variances: Array) -> Array:
     Not the product with a mask, which XLA takes for a choice, where NaN becomes 0.
     """
     library = numerics.namespace(variances)
-    same = library.where(library.isnan(variances), library.nan, 0.0)
     both = variances[:, None] + variances[None, :]
-    found: Array = library.sqrt(library.where(library.eye(len(both), dtype=bool), same, both))
+    same = library.eye(len(both), dtype=bool)
+    found: Array = library.sqrt(library.where(same, 0 * variances, both))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -88,11 +87,11 @@ def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) ->
     shift = jnp.where(finite[..., None], jnp.clip(0, lowest, highest), jnp.nan)
     is_positive, is_negative = valid & positive, valid & ~positive
     # An item of weight 0 is moved near the others: 0 times an infinite squared distance is NaN.
-    # Where their own may be, to the end at which it costs nothing.
+    # Where not all can be near, near those of whom it costs the most if it is far.
     furthest = numerics.largest_weight(dtype) ** 0.5
-    near = jnp.clip(scores, lowest - furthest, highest + furthest)
-    wide = highest / 2 - lowest / 2 > math.sqrt(jnp.finfo(dtype).max) / 32
-    near = jnp.where(wide, jnp.where(positive, highest, lowest), near)
+    low, high = highest - furthest, lowest + furthest
+    of_positive = jnp.maximum(jnp.minimum(scores, high), low)
+    near = jnp.where(positive, of_positive, jnp.minimum(jnp.maximum(scores, low), high))
     scores = jnp.where(weight > 0, scores, near)
     return Row(
         jnp.where(valid, scores - shift, 0),

@@ -153,7 +153,9 @@ def _limits_of(
     fpr = np.asarray(band.fpr)
     for curve, (tpr, *_) in zip(curves, of_models, strict=True):
         low, high = (np.interp(fpr * k, curve.fpr, curve.tpr) for k in (1 - slack, 1 + slack))
-        for i in np.flatnonzero((tpr < low - slack) | (tpr > high + slack))[:1]:
+        away = (tpr < low - slack) | (tpr > high + slack)
+        if away.any():
+            i = away.argmax()
             raise ValueError(
                 f"band must be of the curve that is drawn: at an FPR of {fpr[i]:.3g} its TPR is "
                 f"{tpr[i]:.3g}, and that of the curve {high[i]:.3g}: pass the same labels, weights "
