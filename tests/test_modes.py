@@ -91,6 +91,7 @@ def strict():
         jax.numpy_dtype_promotion("strict"),
         jax.numpy_rank_promotion("raise"),
         jax.debug_nans(True),
+        np.errstate(all="raise"),
     ):
         yield
 
@@ -146,6 +147,15 @@ def test_an_undefined_value_is_nan_under_debug_nans():
         with pytest.raises(FloatingPointError):
             value + 1
     assert np.isnan(value)
+
+
+def test_numbers_that_underflow_float32_where_numpy_raises():
+    perfect = np.float32(LABELS)
+    with np.errstate(all="raise"):
+        error = jm.standard_error(partial(jm.partial_auc, max_fpr=0.3), perfect, LABELS)
+        band = jm.roc_band(np.zeros(N), LABELS, fpr=np.arange(11) / 10)
+    assert error < 1e-6
+    assert band.low[0] == 0
 
 
 def test_resamples_have_no_derivative():

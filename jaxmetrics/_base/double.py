@@ -200,7 +200,7 @@ def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., 
 def as_default(x: Array) -> Array:
     """A double-precision array of NumPy or JAX, which may be traced, in JAX's default float."""
     if namespace(x) is np:
-        with nan_as_value():
+        with nan_as_value(), np.errstate(all="ignore"):
             return to_jax(np.asarray(x, default_float()), None)
     return _rounded(x, default_float())
 

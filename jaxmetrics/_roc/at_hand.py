@@ -63,7 +63,7 @@ def in_jax(values: Sequence[Any], batch: tuple[int, ...], like: Any, dtype: Any 
         found = np.reshape(rows, (*batch, *np.shape(rows[0]))) if batch else np.asarray(rows[0])
         return to_jax(found if dtype is None else found.astype(dtype), like)
 
-    with nan_as_value():
+    with nan_as_value(), np.errstate(all="ignore"):
         if isinstance(values[0], (np.ndarray, np.generic)):  # the usual case, without a tree
             return whole(*values)
         return jax.tree.map(whole, *values)
