@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import as_array, check_alignment, check_count, check_fits
+from jaxmetrics._base.checks import as_array, check_alignment, check_count, check_fits, wide_ids
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
@@ -100,7 +100,7 @@ def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
         )
     if array.dtype == np.uint32 or array.dtype.itemsize == 8:
         return array.astype(np.int64, copy=False)
-    return array.astype(np.int32, copy=False)
+    return wide_ids(array)
 
 
 def check_groups(
@@ -120,6 +120,7 @@ def check_groups(
         raise TypeError(
             f"groups must be whole numbers from 0, got {array.dtype}: write groups.astype(int)"
         )
+    array = wide_ids(array)
     if array.ndim != 1 or not array.size:
         raise ValueError(
             f"groups must be [n_labels], with a group for each label, got {list(array.shape)}"

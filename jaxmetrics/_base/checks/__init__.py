@@ -14,6 +14,7 @@ from jaxmetrics._base.checks.arrays import (
     items_last,
     own,
     unwrapped,
+    wide_ids,
 )
 from jaxmetrics._base.checks.inference import (
     check_clusters,
@@ -119,4 +120,5 @@ __all__ = [
     "items_last",
     "own",
     "unwrapped",
+    "wide_ids",
 ]

@@ -56,6 +56,12 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     return own(array)
 
 
+def wide_ids(ids: HostOrDeviceArray) -> HostOrDeviceArray:
+    """Whole numbers in 32 bits or more: 8 or 16 may not hold the number of ids, which are compared
+    with it."""
+    return ids.astype(np.int32) if ids.dtype.itemsize < 4 else ids
+
+
 def _stacked(name: str, value: dict[Any, ArrayLike]) -> HostOrDeviceArray:
     """The rows `[models, n]` of a dict of models."""
     if not value:

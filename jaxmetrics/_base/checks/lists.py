@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes
+from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes, wide_ids
 from jaxmetrics._base.checks.items import check_scale
 from jaxmetrics._base.checks.values import (
     check_count,
@@ -81,6 +81,7 @@ def _check_segments(
             f"segments must be whole numbers from 0, got {segment.dtype}: write "
             "numpy.unique(ids, return_inverse=True)[1]"
         )
+    segment = wide_ids(segment)
     if num_segments is not None:
         check_count("num_segments", num_segments)
         instead = "number the lists with numpy.unique(ids, return_inverse=True)[1]"

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_valid, as_array
+from jaxmetrics._base.checks.arrays import all_valid, as_array, wide_ids
 from jaxmetrics._base.checks.values import number
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.numerics import default_float
@@ -61,6 +61,7 @@ def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArr
         raise ValueError(
             f"index must be {list(items.scores.shape)}, one slot per item, got {list(array.shape)}"
         )
+    array = wide_ids(array)
     if all_concrete(array, items.labels, items.where):
         with jax.ensure_compile_time_eval():
             valid = (array >= 0) & (array < n_slots) | (items.labels == 0)
