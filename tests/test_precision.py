@@ -123,6 +123,19 @@ def test_no_whole_number_becomes_single_precision(name):
     assert _single_from_whole(program.jaxpr) <= RANKS_IN_SINGLE.get(name, 0)
 
 
+@pytest.mark.parametrize("kind", ["float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz"])
+@pytest.mark.parametrize("library", [np, jnp])
+def test_numbers_of_8_bits(kind, library):
+    """JAX promotes none of them, and some have no infinity."""
+    scores, labels, weights = np.array([0.5, 0.25, 1.0]), [1, 0, 0], np.array([1.0, 2.0, 0.5])
+    small, light = (library.asarray(x, getattr(jnp, kind)) for x in (scores, weights))
+    for metric in (jm.roc_auc, jm.average_precision, jm.losses.pairwise_auc_loss):
+        assert metric(small, labels, weights=light) == metric(scores, labels, weights=weights)
+    traced = jax.jit(lambda s, w: jm.roc_auc(s, labels, weights=w))(small, light)
+    assert traced == jm.roc_auc(scores, labels, weights=weights)
+    assert jm.mean_interval(small).estimate == jm.mean_interval(scores).estimate
+
+
 def test_thirds_of_label_sets(x64):
     """2 / 3 came out 2e-8 off."""
     one = {"predicted": [[0, 1, 2]], "relevant": [[0, 1, 5]], "k": 3}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -265,7 +266,11 @@ def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array
 
 def _gains(labels: Array, gain: Gain) -> Array:
     function = gain if callable(gain) else GAINS[gain]
-    return function(labels.astype(np.float64)).astype(np.float64)
+    given: Any = function(labels.astype(np.float64))
+    if np.isscalar(given):  # the same for all grades
+        given = np.full(labels.shape, given)
+    found: Array = given.astype(np.float64)
+    return found
 
 
 def _dcg(lists: Lists, ranking: Ranking, gains: Array, discount: Discount, k: Places) -> Array:

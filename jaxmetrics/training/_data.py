@@ -12,6 +12,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.meshes import on_all
+from jaxmetrics._base.numerics import default_float
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array
 
@@ -50,7 +51,7 @@ def checked(
             f"apply(params, features) must be scores [n] with labels [n] in {name}; got scores "
             f"{shape} and labels {wanted}"
         )
-    items = checks.check_items(scores, labels, **options)
+    items = checks.check_items(scores, labels, **options, dtype=default_float())
     rows = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(features)}
     if rows != {wanted}:
         raise ValueError(

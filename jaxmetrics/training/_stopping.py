@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_concrete
@@ -87,7 +89,9 @@ def early_stopping(
     checks.check_count("patience", patience)
     if state is not None and not isinstance(state, Stopping):
         raise TypeError(f"state must be None or a Stopping, got {type(state).__name__}")
-    scores = jnp.asarray(scores)
+    scores = checks.as_array("scores", scores)
+    if isinstance(scores, np.ndarray):
+        scores = scores.copy()  # the caller may write over it; JAX would round 64 bits
     if not is_concrete(scores):
         raise TypeError(
             "early_stopping decides now, and its scores are traced: call it outside jit and scan, "
@@ -105,9 +109,11 @@ def early_stopping(
             "scores must be of the same items at each checkpoint; got scores "
             f"{scores.shape} after {state.scores.shape}"
         )
+    both = [scores, state.scores]
+    library = jnp if all(isinstance(x, jax.Array) for x in both) else np
     found = compare(
         metric,
-        jnp.stack([scores, state.scores]),
+        library.stack(both),
         labels,
         key=key,
         clusters=clusters,

@@ -287,6 +287,8 @@ def test_gain_and_discount_of_the_user(rng, x64):
     assert_allclose(plain, [sum(np.sqrt(y[:3]) / np.arange(1, 1 + len(y[:3]))) for y in rows])
     assert not np.array_equal(worth, plain)
     # Of a gain that falls with the label the best order is that of the gain.
+    constant = jm.dcg([3.0, 2.0], [2, 1], gain=lambda label: 1.0)
+    assert_allclose(constant, jm.dcg([3.0, 2.0], [1, 1]), rtol=1e-15)
     middling = jm.ndcg([3.0, 2.0, 1.0], [2, 1, 0], gain=lambda label: 2.0 * (label == 1))
     assert_allclose(middling, 1 / np.log2(3))
     flat = jm.ndcg(

@@ -51,6 +51,27 @@ def test_early_stopping_of_clusters():
             jax.jit(lambda s, decide=decide: decide(scores=s).best)(second)
 
 
+def order_in_single(scores):
+    return 1 - 1e-10 * (10 - scores)
+
+
+def whole_numbers(scores):
+    return (scores * 2**36).astype(np.int64)
+
+
+@pytest.mark.parametrize("rewritten", [order_in_single, whole_numbers])
+def test_scores_in_64_bits_are_kept(rewritten):
+    """As the metric takes them, also where the caller writes the next ones over them."""
+    y = HELD[1]
+    buffer = rewritten(np.random.default_rng(0).normal(size=len(y)))
+    better = rewritten(2.0 * y)
+    state = jm.training.early_stopping(None, jm.roc_auc, buffer, y)
+    buffer[:] = better
+    assert jm.training.early_stopping(state, jm.roc_auc, buffer, y).best == 1
+    back = jm.training.early_stopping(None, jm.roc_auc, better, y)
+    assert jm.training.early_stopping(back, jm.roc_auc, np.asarray(state.scores), y).best == 0
+
+
 def test_early_stopping_of_nan():
     x, y = HELD
     state = jm.training.early_stopping(None, jm.roc_auc, np.full(len(y), np.nan), y)

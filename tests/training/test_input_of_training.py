@@ -8,6 +8,7 @@ from trained import ADAM, HELD, KEY, LOSS, METRIC, SGD, START, TRAIN, X, Y, fine
 
 import jaxmetrics as jm
 
+TINY = np.full(len(Y), 1e-60)  # 0 in single precision
 REFUSED = [
     ({"steps": 21}, ValueError, "write steps=24"),
     ({"steps": 0}, ValueError, "steps must be at least 1"),
@@ -28,6 +29,8 @@ REFUSED = [
     ({"apply": lambda p, x: x}, ValueError, "must be scores .n."),
     ({"params": np.array([1, 2])}, TypeError, "split the model"),
     ({"validation": (X, Y * 0)}, ValueError, "the metric of the start is NaN"),
+    ({"train": (X, Y, {"weights": TINY})}, ValueError, "highest of weights must be from 1e-28"),
+    ({"validation": (X, Y, {"amounts": TINY})}, ValueError, "highest of amounts must be from"),
 ]
 
 

@@ -49,6 +49,8 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
         refuse_masked(name, value)
         array = _host_array(name, value)
     _refuse_other_dtypes(name, value, array)
+    if array.dtype.itemsize == 1 and array.dtype.kind not in "biu":
+        array = array.astype(np.float32)  # of 8 bits: JAX promotes none to another float
     if name == "where" and array.dtype != bool:
         missing = hasattr(value, "fillna") and np.isnan(array).any()
         way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"

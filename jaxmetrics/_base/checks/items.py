@@ -40,7 +40,7 @@ def check_items(
     Args:
       along: other arrays of the items by name, whose pandas indexes must be the same.
       rows_are_problems: rows of one or two items are meant, and not columns.
-      dtype: the dtype that weights are rounded to, if it is not their own.
+      dtype: the dtype that weights and amounts are rounded to, if it is not their own.
     """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
     given = {"scores": scores, "labels": labels, **per_item}
@@ -66,7 +66,7 @@ def _checked_items(
     if items.weights is not None and dtype is not None:
         check_scale("weights", items.weights, items.where, dtype)
     if items.amounts is not None:  # amounts of negatives do not count, and may be anything
-        _check_weights("amounts", items.amounts, items.where, items.labels)
+        _check_weights("amounts", items.amounts, items.where, items.labels, dtype)
     return items
 
 
@@ -163,6 +163,7 @@ def _check_weights(
     weights: HostOrDeviceArray,
     mask: HostOrDeviceArray | None,
     labels: HostOrDeviceArray | None = None,
+    dtype: Any = None,
 ) -> None:
     if not all_concrete(weights, mask, labels):
         return
@@ -176,7 +177,7 @@ def _check_weights(
             )
     if labels is not None:
         mask = (labels == 1) if mask is None else mask & (labels == 1)
-    check_scale(name, weights, mask, weights.dtype)
+    check_scale(name, weights, mask, weights.dtype if dtype is None else dtype)
 
 
 def check_scale(

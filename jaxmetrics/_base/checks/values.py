@@ -144,6 +144,8 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
         raise TypeError(f"{wanted}, got {brief(value)}")
     if array.min() < 1:
         raise ValueError(f"{name} must be at least 1, got {array.min()}")
+    if array.max() >= 2**63:
+        raise ValueError(f"{name} must be below 2^63, got {array.max()}")
     return tuple(array.reshape(-1).tolist()), not array.ndim
 
 
