@@ -52,6 +52,32 @@ def lost_of(digits: Array) -> Array:
     return _counts.total_of(digits[..., -EXTRA + LOST, :])
 
 
+def whole_totals(digits: Array) -> tuple[Array, Array, Array]:
+    """Negatives and positives `[..., bins]`, whose sums double precision holds to the last bit.
+
+    For that, sums of weights beyond 2^51 units lose their last bits. Also `[..., 2]`: how much
+    larger the weights of each class may be than these.
+    """
+    negatives, positives, _ = totals(digits)
+    lost = lost_of(digits)
+    n_digits = digits.shape[-1]
+    if n_digits == _counts.DIGITS_OF_COUNTS:
+        return negatives, positives, lost
+    sums = _counts.carried(digits[..., :-EXTRA, :])
+    weight = jnp.stack([negatives, positives], axis=-2).sum(axis=-1) + lost
+    _, exponent = jnp.frexp(weight / _counts.UNIT)
+    cut = jnp.maximum(exponent - _HELD, 0)[..., None, None]
+    below = jnp.clip(cut - _counts.BITS * np.arange(n_digits), 0, 31)
+    kept = (sums >> below) << below
+    unit = jnp.ldexp(_counts.UNIT, cut[..., 0, 0])
+    rounded = jnp.sum(jnp.any(kept != sums, axis=-1), axis=-1)
+    found = _counts.total_of(kept)
+    return found[..., 0, :], found[..., 1, :], (jnp.ceil(lost / unit) + rounded) * unit
+
+
+_HELD = 51  # bits of a sum, of the 53 of double precision; the others are for what was lost
+
+
 def has_overflowed(digits: Array) -> Array:
     """`[...]`: whether some sum may have overflowed."""
     overflowed: Array = _counts.is_full(digits[..., 0, -EXTRA + USED, -1])

@@ -11,9 +11,9 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics.streaming._columns import lost_of
+from jaxmetrics.streaming._columns import whole_totals
 from jaxmetrics.streaming._question import Held
-from jaxmetrics.streaming._tables import descending, in_bins, undefined_of
+from jaxmetrics.streaming._tables import in_bins, undefined_of
 
 R = TypeVar("R")
 Value: TypeAlias = Callable[[ScoreTable], Array]
@@ -42,10 +42,11 @@ class Counted(NamedTuple):
 
 def counted(held: Held, ignore_nan: bool) -> Counted:
     """What the bins `[..., bins]` of states hold."""
-    positives, negatives = descending(held.digits)
+    negatives, positives, lost = whole_totals(held.digits)
+    negatives, positives = jnp.flip(negatives, -1), jnp.flip(positives, -1)
     lowest, highest = (jnp.broadcast_to(x, positives.shape) for x in held.levels)
     undefined = undefined_of(held.digits, held.fingerprint, ignore_nan)
-    return Counted(positives, negatives, lowest, highest, undefined, lost_of(held.digits))
+    return Counted(positives, negatives, lowest, highest, undefined, lost)
 
 
 def of_each(function: Callable[[Counted], R], states: Counted) -> R:

@@ -216,8 +216,8 @@ def _composed(
 
 @double_program()
 def _known(error: Array, ends: Array) -> Array:
-    """Standard errors; NaN where the ends differ but the error is 0 up to rounding."""
-    return jnp.where(error < 1e-9 * (ends[..., 2] - ends[..., 0]), jnp.nan, error)
+    """Standard errors; NaN where the ends do, or differ and the error is 0 up to rounding."""
+    return jnp.where(error >= 1e-9 * (ends[..., 2] - ends[..., 0]), error, jnp.nan)
 
 
 def _of_replicates(metric: MetricLike, asked: Question, request: Request, level: float) -> Interval:

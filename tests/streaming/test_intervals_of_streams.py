@@ -59,6 +59,15 @@ def test_a_standard_error_is_nan_where_all_scores_share_a_bin(rng):
         assert separate.standard_error == 0
 
 
+def test_the_error_of_an_undefined_recall_is_nan():
+    state = filled(UNIFORM, np.float32([0.1, 0.9]), np.ones(2, int))
+    recall = partial(jm.recall_at_fpr, max_fpr=0.2)
+    with pytest.warns(UserWarning, match="undefined"):
+        found = S.interval(recall, state, bins=UNIFORM, key=jax.random.key(0), n_resamples=30)
+    for number in (found.estimate, found.low, found.high, found.standard_error):
+        assert np.isnan(number)
+
+
 @pytest.mark.slow
 def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     """The halving of bins against multinomial draws of all of them."""

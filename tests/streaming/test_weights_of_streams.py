@@ -1,5 +1,8 @@
 """Weights of all sizes, and sums that overflow."""
 
+from fractions import Fraction
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -10,6 +13,7 @@ from streams import METRICS, UNIFORM, M, S, filled
 
 import jaxmetrics as jm
 
+SPECIFICITY = partial(jm.specificity_at_sensitivity, min_sensitivity=0.5)
 FIRST = ("roc_auc", "two-way", "recall", "threshold", "precision", "average precision")
 DISTINCT = np.linspace(0.001, 0.999, 300, dtype=np.float32)
 
@@ -35,6 +39,26 @@ def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
         assert low <= value <= high
         widths.append(high - low)
     assert widths[1] < 0.02 * widths[0] or name in ("threshold", "average precision")
+
+
+@pytest.mark.parametrize(
+    ("metric", "weights", "exact"),
+    [
+        (SPECIFICITY, (1e9 / 3, 2e4 / 3), lambda a, b: b / (a + b)),
+        (jm.roc_auc, (1e12 / 3, 2e7 / 3), lambda a, b: b / (a + b)),
+        (jm.roc_auc, (1e13 / 3, 1e-6), lambda a, b: b / (a + b)),
+        (SPECIFICITY, (1e-6, 1e12 / 3), lambda a, b: b / (a + b)),
+    ],
+)
+def test_sums_with_more_digits_than_double_precision(metric, weights, exact, x64):
+    """A positive between two negatives of such weights; the oracle is in fractions."""
+    bins = S.edges([0.25, 0.5])
+    items = np.float32([0.9, 0.1, 0.4]), np.array([0, 0, 1])
+    state = filled(bins, *items, weights=np.array([*weights, 1.0]))
+    low, high = map(float, S.bounds(metric, state, bins=bins))
+    value = exact(*map(Fraction, weights))
+    assert Fraction(low) <= value <= Fraction(high)
+    assert high - low < 1e-9 * high + 1e-14
 
 
 def test_weights_of_all_sizes(rng):
