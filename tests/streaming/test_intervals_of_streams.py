@@ -62,7 +62,7 @@ def test_a_standard_error_is_nan_where_all_scores_share_a_bin(rng):
 def test_the_error_of_an_undefined_recall_is_nan():
     state = filled(UNIFORM, np.float32([0.1, 0.9]), np.ones(2, int))
     recall = partial(jm.recall_at_fpr, max_fpr=0.2)
-    with pytest.warns(UserWarning, match="undefined"):
+    with pytest.warns(UserWarning, match="only 2 positives"):
         found = S.interval(recall, state, bins=UNIFORM, key=jax.random.key(0), n_resamples=30)
     for number in (found.estimate, found.low, found.high, found.standard_error):
         assert np.isnan(number)
