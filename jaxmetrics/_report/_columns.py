@@ -24,6 +24,7 @@ from pandas.api.types import (
     is_timedelta64_dtype,
 )
 
+from jaxmetrics._base.numerics import largest_weight
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._csv import without_missing
 from jaxmetrics._report._settings import InputError
@@ -38,6 +39,7 @@ WHOLE = {
     for kind in ("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64")
 }
 _EXACT = 2.0**53  # from here on, some whole numbers are no float64
+_WHOLE_NUMBER = re.compile(r"([+-]?\d+)(?:\.0*)?")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+\s*")
 _THOUSANDS = re.compile(r"\s*[+-]?\d{1,3}(,\d{3})+(\.\d*)?\s*")
 _FLAGS = {"True": True, "TRUE": True, "true": True, "False": False, "FALSE": False, "false": False}
@@ -116,6 +118,11 @@ def is_text(column: Any) -> bool:
     return bool(is_string_dtype(column)) and (
         not is_object_dtype(column) or pandas.api.types.infer_dtype(column) in ("string", "empty")
     )
+
+
+def is_boolean(column: Any) -> bool:
+    """Whether a column without missing cells holds true and false, by its first cell."""
+    return bool(pandas.api.types.infer_dtype(typed(column.head(1))) == "boolean")
 
 
 def _cast(texts: Any, kind: Any) -> Any:
@@ -258,29 +265,46 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     found = np.asarray(numbers, np.float64)
     if role == "score":
         refuse_rounded(f"score {quoted(name)}", np.asarray(numbers), found)
+        if not is_numeric_dtype(column):
+            _refuse_rounded_texts(f"score {quoted(name)}", column, found)
     return found
 
 
 def refuse_rounded(what: str, given: npt.NDArray[Any], found: FloatArray) -> None:
     """Refuse whole numbers that double precision rounds, which may tie there."""
-    if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() < 2.0**53:
+    if given.dtype.kind not in "iu" or not given.size or np.abs(found).max() < _EXACT:
         return
-    large = np.abs(found) >= 2.0**53
+    large = np.abs(found) >= _EXACT
     unit = np.spacing(np.abs(found[large])).astype(given.dtype)
     rounded = given[large][given[large] % unit != 0]
     if len(rounded):
-        raise InputError(
-            f"{what} has {rounded[0]}, which double precision rounds: write ranks, or numbers of "
-            "at most 15 digits"
-        )
+        raise _rounded(what, rounded[0])
+
+
+def _refuse_rounded_texts(what: str, column: Any, found: FloatArray) -> None:
+    """The same of texts and decimals, of which others have fractions or are beyond 64 bits."""
+    large = (np.abs(found) >= _EXACT) & (np.abs(found) < np.inf)
+    for text, number in zip(column[large], found[large], strict=True):
+        whole = _WHOLE_NUMBER.fullmatch(str(text).strip())
+        if whole is not None and int(whole[1]) != int(number):
+            raise _rounded(what, whole[1])
+
+
+def _rounded(what: str, number: Any) -> InputError:
+    return InputError(
+        f"{what} has {number}, which double precision rounds: write ranks, or numbers of at most "
+        "15 digits"
+    )
 
 
 def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
     numbers = numbers_of(role, name, column)
-    odd = numbers[~((numbers >= 0) & (numbers < np.inf))]
+    most = largest_weight(np.float64)
+    odd = numbers[~((numbers >= 0) & (numbers <= most))]
     if len(odd):
+        wanted = f"at most {most:g}" if most < odd[0] < np.inf else "finite and not negative"
         raise InputError(
-            f"{role} {quoted(name)} must be finite and not negative but has {odd[0]:g}: "
+            f"{role} {quoted(name)} must be {wanted} but has {odd[0]:g}: "
             f"correct or drop {_counted(len(odd), column)}"
         )
     return numbers
@@ -288,7 +312,7 @@ def nonnegative_of(role: str, name: str, column: Any) -> FloatArray:
 
 def ids_of(role: str, name: str, column: Any, otherwise: str) -> npt.NDArray[np.int64]:
     """Ids of any type as whole numbers from 0; `otherwise` says what to do if all are the same."""
-    _refuse_missing(role, name, column)
+    _refuse_missing(role, name, column, " where cells are empty")
     if not is_numeric_dtype(column):
         column = as_texts(column)
     ids, distinct = pandas.factorize(column)
@@ -307,12 +331,12 @@ def as_texts(column: Any) -> Any:
         return column.map(lambda x: x.hex() if isinstance(x, bytes) else str(x))
 
 
-def _refuse_missing(role: str, name: str, column: Any) -> None:
+def _refuse_missing(role: str, name: str, column: Any, which: str = "") -> None:
     missing = int(column.isna().sum())
     if missing:
         raise InputError(
             f"{role} {quoted(name)} is missing (NaN) in {_counted(missing, column)}: "
-            "drop these rows, as --drop-missing does, or fill them"
+            f"drop these rows, as --drop-missing does{which}, or fill them"
         )
 
 

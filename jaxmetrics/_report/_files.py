@@ -52,12 +52,16 @@ def _parquet(path: Path, names: list[str], _separator: str | None) -> Iterator[R
             lacking = any(x.null_count for x in batch.columns)
             kinds = WHOLE.get if lacking else None
             # The metadata of pandas would make an index of a column.
-            yield batch.to_pandas(ignore_metadata=True, types_mapper=kinds), done / total
+            # A column `a.b` is also the name of the field `b` of a column `a`.
+            columns = batch.select(names)
+            yield columns.to_pandas(ignore_metadata=True, types_mapper=kinds), done / total
 
 
 def _npz(path: Path, names: list[str], _separator: str | None) -> Iterator[Read]:
     with np.load(path) as archive:
         arrays = {name: _array(archive, name) for name in names}
+    native = {name: array.dtype.newbyteorder("=") for name, array in arrays.items()}
+    arrays = {name: array.astype(native[name], copy=False) for name, array in arrays.items()}
     if len({array.shape for array in arrays.values()}) > 1 or arrays[names[0]].ndim != 1:
         shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in arrays.items())
         raise ValueError(f"arrays must be one-dimensional and of one length, got {shapes}")

@@ -8,17 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from pandas.api.types import is_bool_dtype
 
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import (
     complete_rows,
+    is_boolean,
     labels_of,
     nonnegative_of,
     numbers_of,
     positives_among,
     refuse_twice,
-    typed,
 )
 from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell
@@ -78,7 +77,7 @@ def items_of(
             amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
         rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
         for name in scores:
-            are_flags = is_bool_dtype(typed(frame[name].head(1)))
+            are_flags = is_boolean(frame[name])
             if flags.setdefault(name, are_flags) != are_flags:
                 raise InputError(
                     f"score {quoted(name)} must hold numbers but also has true and false: "

@@ -69,7 +69,9 @@ def column_of(name: str, column: Any) -> Column:
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and column.nunique() > MOST_VALUES:
         column = column.astype(np.float64)
-        edges = np.unique(column.quantile(np.arange(1, _PARTS) / _PARTS))
+        # Between two infinite values there is no mean.
+        shares = np.arange(1, _PARTS) / _PARTS
+        edges = np.unique(column.quantile(shares, interpolation="lower"))
         parts = np.searchsorted(edges, column)
         ends = column.groupby(parts).agg(["min", "max"]).dropna().to_numpy()
         codes = np.where(column.isna(), -1, np.unique(parts, return_inverse=True)[1])
@@ -115,12 +117,12 @@ def _with_missing(
 
 
 def _ranges(ends: FloatArray) -> list[str]:
-    """The range of each part as text, with enough digits that ends that differ look different."""
+    """The range of each part as text, or its only value; ends that differ look different."""
     for digits in range(6, 18):
         texts = [[f"{end:.{digits}g}" for end in part] for part in ends]
         if len({text for part in texts for text in part}) == len(np.unique(ends)):
             break
-    return [" to ".join(part) for part in texts]
+    return [" to ".join(dict.fromkeys(part)) for part in texts]
 
 
 def ranks_of(scores: FloatArray) -> npt.NDArray[np.int32]:

@@ -35,7 +35,7 @@ class File:
     """A file, and the columns that its folders name, as in country=DK/part-0.parquet."""
 
     path: Path
-    columns: Mapping[str, str]
+    columns: Mapping[str, str | None]
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,13 @@ def _is_data(path: Path) -> bool:
     return ending_of(path) is not None and not any(x.startswith((".", "_")) for x in path.parts)
 
 
-def _columns_of(path: Path) -> dict[str, str]:
+def _columns_of(path: Path) -> dict[str, str | None]:
+    """The columns that the names of folders give; Hive has a name for a missing value."""
     named = (unquote(x).partition("=") for x in path.parts[:-1] if "=" in x)
-    return {name: value for name, _, value in named}
+    return {name: None if value == _MISSING else value for name, _, value in named}
+
+
+_MISSING = "__HIVE_DEFAULT_PARTITION__"
 
 
 def _standard_input() -> Path:

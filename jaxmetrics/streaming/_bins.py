@@ -203,7 +203,8 @@ def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
         raise TypeError(
             f"{name} must not be traced: make the bins outside of jit, from a NumPy array"
         )
-    return np.asarray(array, dtype)
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype)
 
 
 def _bins(ends: HostArray, kind: str, refusal: str) -> Bins:

@@ -139,7 +139,8 @@ def update(
         raise TypeError("the state has no weights: write init(bins, weighted=True)")
     items = items._replace(scores=checks.unwrapped(items.scores))
     check_batch(items, state.digits.shape[:-3])
-    with _precision_for(items.weights, state.digits, *items):
+    wide = _precision_for(items.weights, state.digits, *items)
+    with wide, np.errstate(over="ignore"):  # scores beyond float32 are in the first or last bin
         updated: State = _update(state, at_least_one(items), bins)
     return updated
 
