@@ -234,6 +234,8 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
         )
     if is_concrete(counts) and counts.size and int(counts.min()) < 0:
         raise ValueError(f"label_counts must not be negative, got {int(counts.min())}")
+    if is_concrete(counts) and (total := np.asarray(counts).sum(dtype=np.float64)) >= 2**63:
+        raise ValueError(f"label_counts must add up to less than 2^63, got {total:.3g}")
     return counts
 
 

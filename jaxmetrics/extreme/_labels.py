@@ -61,9 +61,11 @@ def _deciles(counts: Array, by: str) -> Array:
     in_order = counts[order] if by == "occurrences" else jnp.ones_like(counts)
     upto = jnp.cumsum(in_order)
     total = jnp.sum(in_order)
+    # The tenths of the total, rounded up, without a product that 64 bits may not hold.
+    tenths = np.arange(1, 10)
+    begins = tenths * (total // 10) + (tenths * (total % 10) + 9) // 10
     # If no label occurs, all are in decile 0, as labels that never occur always are.
-    before = jnp.where(total > 0, upto - in_order, 1)
-    group = jnp.maximum(9 - 10 * before // jnp.maximum(total, 1), 0)
+    group = 9 - jnp.searchsorted(begins, upto - in_order, side="right")
     return jnp.zeros(counts.shape, jnp.int32).at[order].set(group.astype(jnp.int32))
 
 

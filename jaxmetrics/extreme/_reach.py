@@ -50,7 +50,7 @@ def k_for_recall(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; n_labels is missing without
-        `groups`, a label is twice in a list, or min_recall is not in [0, 1].
+        `groups`, or 2^30 or more; a label is twice in a list, or min_recall is not in [0, 1].
 
     An instance without relevant labels (in the group) is NaN, and the median leaves it out. The
     result is NaN without other instances, or if a traced min_recall is not in [0, 1]. Time
@@ -75,12 +75,20 @@ def k_for_recall(
                 "n_labels is missing without groups: write n_labels=..., the number of labels"
             )
         n_labels = len(sets.groups)
+    if n_labels >= _MOST_LABELS:
+        raise ValueError(
+            f"n_labels must be below 2^30, got {n_labels}: number the labels that occur with "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
     several = limits.reshape(-1)
     options = (sets.shape, n_labels, reduce, numerics.default_float())
     least = match(sets, then=lambda found: _least_places(found, several))
     values = _reached(least, several, *options)
     result: Array = shaped(values, sets, one=not limits.ndim)
     return result
+
+
+_MOST_LABELS = 1 << 30  # twice as many are in 32 bits
 
 
 @double_program()

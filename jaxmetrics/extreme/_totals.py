@@ -203,8 +203,7 @@ def _coverage(
     dtype: Any,
 ) -> Array:
     *batch, n = shape
-    nothing = np.iinfo(ids.dtype).max
-    labels = jnp.where(found.groups >= 0, ids.T, nothing)
+    labels = jnp.where(found.groups >= 0, ids.T, -1)
 
     def of_batch(x: Array) -> Array:
         x = jnp.moveaxis(x.reshape(len(x), *batch, n), 0, -1)
@@ -217,7 +216,7 @@ def _coverage(
         axis=-1,
     )
     table = None if groups is None else group_table(groups, num_groups)
-    group = jnp.where(first & (labels != nothing), groups_of(labels, table), -1)
+    group = jnp.where(first & (labels >= 0), groups_of(labels, table), -1)
     mine = group[..., None, :] == jnp.arange(num_groups, dtype=group.dtype)[:, None]
     distinct = jnp.sum(mine, axis=-1)  # [..., num_groups]
 

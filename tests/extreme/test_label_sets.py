@@ -170,6 +170,7 @@ def test_label_deciles():
     assert jm.extreme.label_deciles([0, 0]).tolist() == [0, 0]
     big = np.array([3 * 10**17, 10**17, 6 * 10**17])
     assert jm.extreme.label_deciles(big).tolist() == [3, 0, 9]
+    assert jm.extreme.label_deciles([10**18, 1, 5]).tolist() == [9, 0, 0]
     np.testing.assert_array_equal(
         jax.jit(jm.extreme.label_deciles)(jnp.array(counts)), [0, 9, 0, 6, 0, 4, 2, 1]
     )
@@ -260,6 +261,12 @@ TABLE = {"groups": [0, 1, 1]}
             "min_recall",
         ),
         (lambda: jm.extreme.label_deciles([1, 2], by="both"), ValueError, "by must be"),
+        (lambda: jm.extreme.label_deciles([2**62, 2**62]), ValueError, "less than 2.63"),
+        (
+            lambda: jm.extreme.k_for_recall(*PAIR, min_recall=0.5, n_labels=2**31),
+            ValueError,
+            "n_labels must be below 2.30",
+        ),
         (lambda: jm.extreme.label_deciles([1, -2]), ValueError, "negative"),
         (lambda: jm.extreme.label_deciles([0.5]), TypeError, "whole numbers"),
         (lambda: jm.extreme.propensities([1], 2), ValueError, "n_instances"),
@@ -278,3 +285,12 @@ TABLE = {"groups": [0, 1, 1]}
 def test_errors(call, error, words):
     with pytest.raises(error, match=words):
         call()
+
+
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_the_highest_id_of_32_bits_is_a_label(kind):
+    """It stood for no label."""
+    last = np.iinfo(np.int32).max
+    predicted, relevant = np.array([[last, 7]], kind), np.array([[7, last]], kind)
+    assert jm.extreme.positive_coverage_at_k(predicted, relevant, k=1) == 0.5
+    assert jm.extreme.positive_coverage_at_k(predicted, relevant[:, 1:], k=1) == 1
