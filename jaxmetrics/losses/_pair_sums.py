@@ -26,7 +26,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import on_cpu, on_tpu
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
-from jaxmetrics.losses._kernels import Kernel, Side, value
+from jaxmetrics.losses._kernels import Kernel, Side
 
 # Length of a lane of items, the least one on the CPU. States move along all lanes at once, and then
 # from lane to lane by doubling.
@@ -38,7 +38,10 @@ _LANES = 1040
 
 @partial(jax.custom_jvp, nondiff_argnums=(0,))
 def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None) -> Array:
-    """At each item the sum over j of `weights[j] f(places[j] - places[i])`.
+    """At each item the sum over the others j of `weights[j] f(places[j] - places[i])`.
+
+    The item itself is left out, not subtracted: its slopes, which cancel, would leave their
+    rounding where all other items are far.
 
     Args:
       kernel: f.
@@ -48,7 +51,7 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
         make no pairs; places ascend within a list.
 
     Returns:
-      `[..., n]`. The sum at i includes j = i. Without lists, all are NaN if a place is infinite.
+      `[..., n]`. Without lists, all are NaN if a place is infinite.
     """
     rows = weights.reshape(1, -1, len(places))
     sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
@@ -65,12 +68,10 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
     @ordinary_promotion()  # derivatives and batches are traced in the caller's modes
     def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
         lanes = _lanes(places, weights, opens)
-        # Both sums include the item itself, at x = 0, which belongs to `below` alone.
-        below = _sums_upto(kernel.below, lanes, turn=1)
-        above = _sums_upto(kernel.above, lanes, turn=-1)
+        below = _sums_before(kernel.below, lanes, turn=1)
+        above = _sums_before(kernel.above, lanes, turn=-1)
         sums = [lax.collapse((x + y).T, 1) for x, y in zip(below, above, strict=True)]
-        own = value(kernel.above, jnp.zeros((), places.dtype)) * weights
-        found = jnp.stack(sums, 1)[..., : places.shape[1]] - own
+        found = jnp.stack(sums, 1)[..., : places.shape[1]]
         if opens is None:  # with lists, an infinite place must not make other lists NaN
             finite = jnp.all(jnp.isfinite(places), axis=1)
             found = jnp.where(finite[:, None, None], found, jnp.nan)
@@ -231,8 +232,8 @@ def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
     return _Lanes(in_lanes(places, "edge"), each, number)
 
 
-def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
-    """At each item the sum of w g(distance) over all items up to it, for each array of weights.
+def _sums_before(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
+    """At each item the sum of w g(distance) over all items before it, for each array of weights.
 
     `turn` is 1 to pass the items in ascending order, and -1 for descending order.
     """
@@ -249,10 +250,10 @@ def _sums_upto(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
         gap, joins, weight = here
         weight = jnp.stack(weight)
         state = before.where(joins).moved(gap)
-        state = state.joined(State(jnp.where(at_place, weight, 0), weight))
         if step_by_step:  # kept in memory, or XLA would compute it again for each sum
             state = lax.optimization_barrier(state)
-        return state, tuple(sum_of_state(side, state))
+        joined = state.joined(State(jnp.where(at_place, weight, 0), weight))
+        return joined, tuple(sum_of_state(side, state))
 
     def since_last(x: Array) -> Array:
         before = [x[:1], x[:-1]] if turn > 0 else [x[1:], x[-1:]]

@@ -180,8 +180,7 @@ def _smooth_dcg(documents: _Documents, n_lists: int, temperature: Array) -> tupl
     places = jnp.clip(away / temperature, -most, most) * grown
     weights = permuted(counts, order).astype(places.dtype)
     above = pair_sums(sigmoid(places.dtype), places, weights, opens)
-    # The sums count each document as half above itself, hence 1.5.
-    found = of_lists(gains / jnp.log2(1.5 + above), segment)
+    found = of_lists(gains / jnp.log2(2 + above), segment)
     infinite = of_lists((~jnp.isfinite(scores)).astype(jnp.int32), segment) > 0
     found *= jnp.where(infinite, jnp.nan, 1)  # also for one document without pairs
     return found[:n_lists], undefined[:n_lists]

@@ -154,9 +154,8 @@ def _recall_loss(row: Row, max_fpr: Array, temperature: Array, band: Array) -> A
 
 def _average_precision_loss(row: Row, temperature: Array) -> Array:
     row = ascending(placed(row, "sigmoid", temperature=temperature))
-    # The sums count an item as half above itself, the definition as wholly above.
     both = jnp.stack([row.positives, row.weights])
-    found, all_above = pair_sums(sigmoid(both.dtype), row.scores, both, None) + both / 2
+    found, all_above = both + pair_sums(sigmoid(both.dtype), row.scores, both, None)
     # An item of weight 0, far from all others, has nothing above it, not even itself.
     none = all_above <= jnp.finfo(all_above.dtype).tiny
     precision = divide(found, jnp.where(none, 0, all_above), 1.0)

@@ -126,6 +126,23 @@ def test_documents_whose_places_overflow_keep_their_ranks():
         assert_allclose(found, 1 - jm.ndcg(scores, grades), rtol=1e-6)
 
 
+def test_slopes_of_low_temperatures_are_not_rounding(rng):
+    """An item's own slopes cancel; what rounding left of them was divided by the temperature."""
+    scores, grades = rng.normal(size=50).astype(np.float32), rng.integers(0, 4, 50)
+
+    @jax.jit
+    def slopes(scores, temperature):
+        return jax.grad(partial(jm.losses.approx_ndcg_loss, labels=grades))(
+            scores, temperature=temperature
+        )
+
+    with jax.enable_x64(True):
+        exact = slopes(np.float64(scores), 1e-3)
+    assert_allclose(slopes(scores, 1e-3), exact, atol=1e-4 * np.abs(exact).max())
+    for temperature in (1e-6, 1e-30):
+        assert not np.asarray(slopes(scores, temperature)).any()
+
+
 def test_approx_ndcg_far_from_zero(rng):
     grades, offset = rng.integers(0, 4, 100), 2.0 ** np.arange(4, 14, 3)[:, None]
     scores = np.round(rng.normal(size=100), 1) / 8 + offset

@@ -138,7 +138,7 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
         way = f"functools.partial(metric, {name}=...), or by static_argnames={name!r} of jax.jit"
         hint = f": fix it by {way}" if traced else ""
         raise TypeError(f"{wanted}, got {brief(value)}{hint}") from None
-    if isinstance(value, int) and abs(value) >= 2**63:
+    if any(isinstance(x, int) and abs(x) >= 2**63 for x in jax.tree.leaves(value)):
         raise ValueError(f"{name} must be at least 1 and below 2^63, got {brief(value)}")
     if array.dtype.kind not in "iu" or array.ndim > 1 or not array.size:
         raise TypeError(f"{wanted}, got {brief(value)}")
