@@ -151,14 +151,15 @@ class Range(NamedTuple):
         return above, jnp.maximum(upto, above)
 
     def pair_sums(self, kernel: Kernel, weights: Array) -> Array:
-        """At each row the sum of weight times f(place - place of the row) over all others."""
+        """At each row the sum of weight times f(place - place of the row) over all rows."""
+        own = kernel.at(jnp.zeros((), self.places.dtype)) * weights
         back = self.reversed()
         above = back._of_devices_before(kernel.above, jnp.flip(weights))
         below = self._of_devices_before(kernel.below, weights)
-        return pair_sums(kernel, self.places, weights, None) + below + jnp.flip(above)
+        return pair_sums(kernel, self.places, weights, None) + own + below + jnp.flip(above)
 
     def sums_from(self, kernel: Kernel, weights: Array) -> Array:
-        """At each row the sum of weight times f(place of the row - place) over all others."""
+        """At each row the sum of weight times f(place of the row - place) over all rows."""
         return jnp.flip(self.reversed().pair_sums(kernel, jnp.flip(weights)))
 
     def _of_devices_before(self, side: Side, weights: Array) -> Array:

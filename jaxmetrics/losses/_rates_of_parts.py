@@ -72,8 +72,9 @@ def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
     kernel = sigmoid(items.scores.dtype)
     weights = items.positives, items.weights
     of_rows, back, here = in_range(items, weights, axis_name)
-    above = back(tuple(here.pair_sums(kernel, x) for x in of_rows))
-    found, all_above = map(jnp.add, weights, above)
+    # The sums count an item as half above itself, the definition as wholly above.
+    sums = back(tuple(here.pair_sums(kernel, x) for x in of_rows))
+    found, all_above = (x + weight / 2 for x, weight in zip(sums, weights, strict=True))
     total = weight_of_positives(items, axis_name)
     precision = divide(found, jnp.where(items.positives > 0, all_above, 0), 0.0)
     value = divide(sum_of_devices(items.positives * (1 - precision), axis_name), total, 0.0)
