@@ -112,6 +112,21 @@ def test_a_global_threshold_is_that_of_all_negatives(data, weighted):
         np.testing.assert_allclose(found.models.p_value[i], compared.p_value, rtol=2e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("metric", [METRICS[x][0] for x in ("roc_auc", "average_precision")])
+def test_a_slice_leaves_the_others_their_digits(metric, data):
+    """Whatever the unit of its weights is, and where it has positives only."""
+    scores, labels, _, weights = data
+    ids, unit = np.arange(N) // 24, np.array([1.0, 1e-30, 1e9, 1, 1e-9])
+    labels = labels | (ids == 3)
+    alike = jm.slices(metric, scores, labels, ids, weights=weights)
+    found = jm.slices(metric, scores, labels, ids, weights=weights * unit[ids])
+    for key in ("estimate", "standard_error", "low", "high", "difference"):
+        got, wanted = (getattr(x.models if key == "difference" else x, key) for x in (found, alike))
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, err_msg=key)
+    last = jm.confidence_interval(metric, scores, labels, where=ids == 4, weights=weights)
+    np.testing.assert_allclose(found.low[4], last.low, rtol=2e-5)
+
+
 def test_by_hand():
     scores = [0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9, 0.3]
     labels = [0, 0, 1, 1, 1, 0, 1, 0]

@@ -72,7 +72,7 @@ def largest_weight(dtype: Any) -> float:
     return 1e28 if np.dtype(dtype).itemsize < 8 else 1e288
 
 
-def power_near(highest: Array) -> Array:
+def power_near(highest: Any) -> Any:
     """A power of two near a number, and 1 for 0; a constant to derivatives."""
     library = namespace(highest)
     if library is np:
@@ -164,6 +164,26 @@ def sums_between(begins: HostArray, values: HostArray) -> HostArray:
     sums = np.zeros((*values.shape[:-1], len(some)))
     if some.any():
         sums[..., some] = np.add.reduceat(values, begins[:-1][some], axis=-1, dtype=np.float64)
+    return sums
+
+
+def running_between(begins: HostArray, values: HostArray) -> HostArray:
+    """`[n]`, the running sum of values `[n]` from each of `begins` to the next.
+
+    A single running sum would round small runs to the digits of large ones, and keep a NaN.
+    """
+    firsts = begins[:-1][begins[1:] > begins[:-1]]
+    if not len(firsts):
+        return values
+    lengths = np.diff(firsts, append=len(values))
+    highest = np.maximum.reduceat(np.abs(values), firsts)
+    defined, unit = np.isfinite(highest), power_near(highest)
+    sums: HostArray = values / unit.repeat(lengths)
+    if not defined.all():
+        sums[~defined.repeat(lengths)] = 0
+    np.cumsum(sums, out=sums)
+    sums -= np.append(0.0, sums.take(firsts[1:] - 1)).repeat(lengths)
+    sums *= np.where(defined, unit, np.nan).repeat(lengths)
     return sums
 
 

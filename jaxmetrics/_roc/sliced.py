@@ -217,8 +217,14 @@ def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
         of_negatives = places - of_positives
     else:
         weights = sliced.weights.take(order.item)
-        upto = (np.append(0.0, (weights * x).cumsum()) for x in (order.positive, ~order.positive))
-        of_positives, of_negatives = (x.take(places) for x in upto)
+        begins = places == sliced.begins.take(groups.slice)
+        of_positives, of_negatives = (
+            np.where(begins, 0.0, np.append(0.0, upto).take(places))
+            for upto in (
+                numerics.running_between(sliced.begins, weights * x)
+                for x in (order.positive, ~order.positive)
+            )
+        )
     columns = np.empty((5, places.shape[1]))
     columns[0] = of_positives[2] - of_positives[1]
     for at, (last, first, after) in ((1, of_negatives), (3, of_positives)):

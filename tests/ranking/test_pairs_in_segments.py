@@ -47,7 +47,8 @@ def test_areas_of_segments(rng, x64, weighted):
     n, count = 400, 8
     scores, labels = rng.normal(size=(2, n)).round(1), rng.random(n) < 0.4
     segments, where = rng.integers(0, count - 1, n), rng.random(n) < 0.9
-    items = {"where": where} | ({"weights": rng.random(n).round(1)} if weighted else {})
+    weights = rng.random(n).round(1) * 1e-8**segments  # each segment may have its own unit
+    items = {"where": where} | ({"weights": weights} if weighted else {})
     window = {"max_fpr": [0.1, 0.3, 1.0], "min_fpr": 0.05, "min_tpr": 0.2, "scale": "mcclish"}
     areas = jm.segment_roc_auc(scores, labels, segments=segments, num_segments=count, **items)
     parts = jm.segment_partial_auc(

@@ -13,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
@@ -100,14 +101,13 @@ def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) 
     n_slices = len(sliced.counts)
     cuts = 2 * of_slice.searchsorted(np.arange(n_slices + 1))  # begins and ends before each slice
     places = np.insert(np.stack([begins, ends], axis=1).ravel(), cuts, sliced.begins)
-    lengths, start = np.diff(places), cuts[:-1] + np.arange(n_slices)
+    lengths = np.diff(places)
 
     def spread(above: HostArray, not_below: HostArray, unit: HostArray) -> HostArray:
         """An item above a group counts in both of its placements; one that ties, in `not_below`."""
         steps = (np.stack([not_below, above], axis=1) * unit[:, None]).ravel()
-        sums = np.insert(steps, cuts[:-1], 0).cumsum()
-        sums -= sums.take(start).repeat(np.diff(cuts) + 1)
-        return sums.repeat(lengths)
+        begins = cuts + np.arange(n_slices + 1)
+        return numerics.running_between(begins, np.insert(steps, cuts[:-1], 0)).repeat(lengths)
 
     found = spread(by_above, by_not_below, scale[:, 0])
     positive = order.positive
