@@ -114,6 +114,27 @@ def test_many_integers(dtype, rng):
         )
 
 
+@pytest.mark.parametrize("n", [70, 2**16 + 3])
+def test_numbers_with_and_without_a_sign(n, rng):
+    """Which NumPy would join in float64, where all of these are alike."""
+    truth, said, _ = problem(rng, n)
+    counts = ours.confusion_matrix(truth, said)
+    without = said.astype(np.uint64)
+    for alike in ((truth + 2**60, without + 2**60), (2 * truth + 2**53, 2.0 * said + 2**53)):
+        np.testing.assert_array_equal(ours.confusion_matrix(*alike), counts)
+    same("recall_score", truth, without, average=None)
+    for apart in ((truth - 9, without + np.uint64(2**63)), (truth + 2**53 + 1, said + 2.0**53)):
+        assert ours.confusion_matrix(*apart).trace() < counts.trace()
+
+
+def test_whole_weights_of_which_64_bits_do_not_hold_the_sum(rng):
+    truth, said, _ = problem(rng)
+    for weights in (np.full(70, 2**60), np.full(70, 2**63, np.uint64)):
+        same("accuracy_score", truth, said, sample_weight=weights)
+        for name, options in AVERAGED.items():
+            same(name, truth, said, average="macro", sample_weight=weights, **options)
+
+
 def test_by_name():
     truth, said = ["b", "a", "b", "c"], ["b", "a", "c", "c"]
     by_class = ours.recall_score(truth, said, average=None, as_dict=True)

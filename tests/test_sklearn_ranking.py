@@ -142,6 +142,14 @@ def test_scores_that_are_objects(name):
         function(truth, np.array([0.5, 2, np.inf, 1, 0], object))
 
 
+def test_classes_in_a_column(rng):
+    truth, scores = np.array([[0], [1], [2], [2], [1]]), rng.dirichlet(np.ones(3), 5)
+    same("average_precision_score", truth, scores)
+    same("roc_auc_score", truth, scores, multi_class="ovr")
+    pairs = [ours.roc_auc_score(y, scores, multi_class="ovo") for y in (truth, truth[:, 0])]
+    assert pairs[0] == pairs[1]
+
+
 def test_one_class_with_a_column_of_scores_for_each():
     same("roc_auc_score", [1, 1], [[0.2, 0.8], [0.3, 0.7]])
     with pytest.raises(ValueError, match="1d array"):

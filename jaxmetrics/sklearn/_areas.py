@@ -120,7 +120,7 @@ def average_precision_score(
             "pos_label to 1."
         )
     if kind == "multiclass":
-        truth = truth[:, None] == np.unique(truth)
+        truth = column_or_1d(truth)[:, None] == np.unique(truth)
         if np.shape(y_score) != truth.shape:
             refuse_scores(np.asarray(y_score))
     elif kind != "multilabel-indicator":
@@ -184,6 +184,7 @@ def roc_auc_score(
                 "Partial AUC computation not available in multiclass setting, 'max_fpr' must be "
                 f"set to `None`, received `max_fpr={max_fpr}` instead"
             )
+        truth = column_or_1d(truth)
         return _multiclass_auc(truth, scores, average, sample_weight, multi_class, labels)
     whole = max_fpr in (None, 1.0)
     metric = roc_auc if whole else partial(partial_auc, max_fpr=max_fpr, scale="mcclish")

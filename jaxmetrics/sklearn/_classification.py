@@ -127,8 +127,9 @@ def accuracy_score(
     Reference: scikit-learn's `sklearn.metrics.accuracy_score`.
     """
     targets = checked_targets(y_true, y_pred, sample_weight, as_indices=False)
-    right = targets.truth == targets.said
-    right, wrong = counted_rows(right.all(axis=1) if targets.multilabel else right, targets.weights)
+    alike = targets.truth == targets.said
+    rows = alike.all(axis=1) if targets.multilabel else alike
+    right, wrong = counted_rows(rows, targets.summable)
     if not normalize:
         return float(right)
     if right + wrong == 0:
@@ -217,7 +218,7 @@ def matthews_corrcoef(
     _warn_of_one_class(len(targets.classes))
     size = padded_classes(len(targets.classes))
     metric = partial(_matthews_corrcoef, n_classes=size, zero_division=0.0)
-    return float(in_float64(metric, targets.said, targets.truth, targets.weights))
+    return float(in_float64(metric, targets.said, targets.truth, targets.summable))
 
 
 def _warn_of_one_class(n_classes: int) -> None:

@@ -42,6 +42,15 @@ class Targets(NamedTuple):
     def multilabel(self) -> bool:
         return self.kind == _MULTILABEL
 
+    @property
+    def summable(self) -> HostArray | None:
+        """The weights, as floats where their sum exceeds 64 bits."""
+        weights = self.weights
+        if weights is None or weights.dtype.kind not in "iub":
+            return weights
+        fits = np.abs(weights, dtype=np.float64).sum() < 2**62
+        return weights if fits else weights.astype(np.float64)
+
 
 def checked_targets(
     y_true: ArrayLike,
@@ -76,7 +85,7 @@ def checked_targets(
         raise ValueError(f"{kind} is not supported")
     if hasattr(y_true, "toarray") or hasattr(y_pred, "toarray"):
         raise TypeError("Sparse input is only supported when targets are of multilabel type")
-    truth, said = column_or_1d(y_true), column_or_1d(y_pred)
+    truth, said = _in_one_type(column_or_1d(y_true), column_or_1d(y_pred))
     present = np.unique(truth), np.unique(said)
     if _are_strings(present[0]) != _are_strings(present[1]):
         raise ValueError(
@@ -111,12 +120,28 @@ def _few_integers(y: Any) -> bool:
 
 def _indexed(truth: HostArray, said: HostArray, sample_weight: ArrayLike | None) -> Targets:
     """As `checked_targets`, but without a sort, for targets of `_few_integers`."""
+    truth, said = _in_one_type(truth, said)
     own = [_distinct(y) for y in (truth, said)]
     classes = np.union1d(*own)
     kind = "binary" if len(classes) <= 2 else "multiclass"
     weights = checked_weights(sample_weight, len(truth))
     truth_index, said_index = _looked_up(truth, own[0], classes), _looked_up(said, own[1], classes)
     return Targets(kind, classes, truth_index, said_index, weights)
+
+
+def _in_one_type(*targets: HostArray) -> list[HostArray]:
+    """Numbers in a type that has all of them: NumPy joins 64-bit integers as float64."""
+    given = list(targets)
+    types = {x.dtype for x in given}
+    if len(types) == 1 or np.result_type(*types).kind != "f":
+        return given
+    floats = [np.float64] if any(x.kind == "f" for x in types) else []
+    for kind in (*floats, np.int64, np.uint64, object):
+        with np.errstate(invalid="ignore"):
+            found = [x.astype(kind) for x in given]
+        if all((x.astype(y.dtype) == y).all() for x, y in zip(found, given, strict=True)):
+            return found
+    return given
 
 
 def _distinct(y: HostArray) -> HostArray:
@@ -142,7 +167,7 @@ def _steps_above(y: HostArray, lowest: Any) -> HostArray:
 
 def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
     """Counts of each class, then of an empty one; of each label; or with `samples` of each row."""
-    weights = None if samples else targets.weights
+    weights = None if samples else targets.summable
     n_classes = len(targets.classes)
     if targets.multilabel:
         choice = Choice(None, "binary")
@@ -154,7 +179,7 @@ def outcomes_of_targets(targets: Targets, *, samples: bool = False) -> Outcomes:
         return Outcomes(*(x[: n_classes + 1] for x in outcomes))
     if not samples:
         return Outcomes(*outcomes)
-    by_row = 1 if targets.weights is None else targets.weights
+    by_row = 1 if targets.weights is None else targets.summable
     return Outcomes(*(x[: len(targets.said)] * by_row for x in outcomes))
 
 
