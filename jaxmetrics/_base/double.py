@@ -14,7 +14,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
-from jaxmetrics._base.host import hidden, to_jax
+from jaxmetrics._base.host import to_jax, to_program
 from jaxmetrics._base.numerics import default_float, is_inexact, namespace
 from jaxmetrics._base.primitives import linear, opaque
 from jaxmetrics._base.types import Array
@@ -164,7 +164,7 @@ def double_program(
         @functools.wraps(function)
         def call(*arguments: Any) -> R:
             with double_precision():
-                result: R = compiled()(*hidden(arguments))
+                result: R = compiled()(*to_program(arguments))
             return result
 
         return call

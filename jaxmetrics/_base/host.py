@@ -24,6 +24,7 @@ T = TypeVar("T")
 
 _here = threading.local()
 
+_ALIGNMENT = 64  # bytes, of the arrays that JAX takes as they are
 LONG = 1 << 13  # items of a row from which on computing takes longer than the calls themselves
 
 
@@ -50,20 +51,33 @@ def is_compiling() -> bool:
     return not is_top_level() and not is_concrete(_number(np.float32(0)))
 
 
-def hidden(tree: T) -> T:
-    """The pytree, with the values of long concrete arrays hidden from XLA while it is traced.
+def to_program(tree: T) -> T:
+    """The pytree as a program takes it: copies of NumPy's arrays, which JAX reads later on.
 
-    XLA evaluates sums of constants as it compiles, which takes seconds where the program takes a
-    millisecond.
+    The caller may write over them as soon as the call returns. While another program is traced, the
+    values of long concrete arrays are hidden from XLA, which evaluates sums of constants as it
+    compiles: it takes seconds where the program takes a millisecond.
     """
-    if is_top_level():
-        return tree
+    at_once = is_top_level()
 
     def of(x: Any) -> Any:
+        if at_once:
+            return _copied(x) if isinstance(x, np.ndarray) else x
         known = isinstance(x, (np.ndarray, jax.Array)) and is_concrete(x)
         return lax.optimization_barrier(x) if known and x.size >= LONG else x
 
     found: T = jax.tree.map(of, tree)
+    return found
+
+
+def _copied(array: Any) -> Any:
+    """A copy. A long one begins where JAX takes it as it is, and does not copy it once more."""
+    if array.size < LONG:
+        return array.copy()
+    memory = np.empty(array.nbytes + _ALIGNMENT, np.uint8)
+    begin = -memory.ctypes.data % _ALIGNMENT
+    found = memory[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
     return found
 
 

@@ -22,7 +22,7 @@ from jax import lax
 from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import hidden, on_cpu, one_by_one
+from jaxmetrics._base.host import on_cpu, one_by_one, to_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.parts import AxisName, smallest_over, sum_over
 from jaxmetrics._base.types import Array, Items
@@ -218,7 +218,7 @@ def evaluate_by_selection(
     static, arrays = static_options(options)
     dtype = numerics.default_float()
     with double_precision():
-        items = hidden(at_least_one(items))
+        items = to_program(at_least_one(items))
         values, unlike = _evaluate(items, arrays, function, static, decision, dtype)
     warn_if(unlike, dtype)
     return values

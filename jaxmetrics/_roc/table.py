@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics, sorting
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import LONG, hidden, on_host
+from jaxmetrics._base.host import LONG, on_host, to_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -115,7 +115,7 @@ def score_table(
         table = in_jax(rows, found.batch, items.scores)
     else:
         with double_precision():
-            table = _score_table(hidden(prepared(items)), dtype)
+            table = _score_table(to_program(prepared(items)), dtype)
     return table
 
 

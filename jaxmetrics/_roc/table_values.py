@@ -13,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.host import hidden, on_host, one_by_one
+from jaxmetrics._base.host import on_host, one_by_one, to_program
 from jaxmetrics._base.items import rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.at_hand import in_jax
@@ -48,7 +48,7 @@ def evaluate(
 
     def of(source: Prepared | ScoreTable) -> tuple[Any, Any]:
         with double_precision():
-            given = hidden(source), arrays
+            given = to_program(source), arrays
             found: tuple[Any, Any] = _evaluate(given, function, static, decision, dtype)
         return found
 

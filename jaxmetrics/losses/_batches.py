@@ -17,6 +17,7 @@ from jax import lax
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused, rows_of_items
@@ -92,7 +93,7 @@ def apply_step(
     places = one_id_at_least(checks.check_slots(index, items, len(slots)))
     with ordinary_promotion():
         result: tuple[Array, Array] = _apply(
-            step, surrogate, at_least_one(items), of_pairs, numbers, places, slots
+            step, surrogate, *to_program((at_least_one(items), of_pairs, numbers, places)), slots
         )
     return result
 

@@ -19,7 +19,7 @@ from jax.custom_derivatives import SymbolicZero
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import ordinary_promotion
-from jaxmetrics._base.host import hidden
+from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName, gathered
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -53,7 +53,7 @@ def loss_of_rows(
     axis_name = checks.check_axis_name(axis_name)
     with ordinary_promotion():
         if axis_name is None:
-            value: Array = _loss_of_rows(hidden(items), checked, loss, constants)
+            value: Array = _loss_of_rows(to_program(items), checked, loss, constants)
             return value
         given = items, checked
         found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, double_program, ordinary_promotion
-from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete
+from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete, to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
@@ -141,7 +141,7 @@ def update(
     check_batch(items, state.digits.shape[:-3])
     wide = _precision_for(items.weights, state.digits, *items)
     with wide, np.errstate(over="ignore"):  # scores beyond float32 are in the first or last bin
-        updated: State = _update(state, at_least_one(items), bins)
+        updated: State = _update(state, to_program(at_least_one(items)), bins)
     return updated
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
-from jaxmetrics._base.host import is_concrete, near
+from jaxmetrics._base.host import is_concrete, near, to_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
@@ -139,7 +139,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     if isinstance(values, np.ndarray) and not isinstance(where, jax.Array):
         values, where = _padded(values, where)
     with ordinary_promotion():
-        updated: State = _update(state, values, where)
+        updated: State = _update(state, *to_program((values, where)))
     return updated
 
 

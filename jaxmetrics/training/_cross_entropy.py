@@ -7,6 +7,7 @@ import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._rows import checked_items, refused, rows_of_items
@@ -48,7 +49,7 @@ def cross_entropy(
     """
     items = at_least_one(checked_items(scores, labels, weights, where))
     with ordinary_promotion():
-        value: Array = _of_items(items)
+        value: Array = _of_items(to_program(items))
     return value
 
 

@@ -90,13 +90,12 @@ def early_stopping(
     if state is not None and not isinstance(state, Stopping):
         raise TypeError(f"state must be None or a Stopping, got {type(state).__name__}")
     scores = checks.as_array("scores", scores)
-    if isinstance(scores, np.ndarray):
-        scores = scores.copy()  # the caller may write over it; JAX would round 64 bits
     if not is_concrete(scores):
         raise TypeError(
             "early_stopping decides now, and its scores are traced: call it outside jit and scan, "
             "with the scores that they return"
         )
+    scores = scores.copy()  # the caller may write over it, or donate it
     if scores.ndim != 1:
         raise ValueError(f"scores must be [n], of one checkpoint; got scores {scores.shape}")
     if state is None:
