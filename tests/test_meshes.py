@@ -261,6 +261,24 @@ def test_loops_have_the_types_that_shard_map_checks():
     np.testing.assert_array_equal(jax.jit(program)(SCORES), value(SCORES))
 
 
+def test_a_stream_of_parts_is_scanned():
+    """From a state that differs between devices, as the page on streams has it."""
+    bins = streaming.uniform_bins(16)
+    scores = np.random.default_rng(0).random((3, 8), np.float32)
+
+    def on_each(scores, labels):
+        def step(state, batch):
+            return streaming.update(state, *batch, bins=bins), None
+
+        first = jax.lax.pcast(streaming.init(bins), "m", to="varying")
+        return jax.lax.psum(jax.lax.scan(step, first, (scores, labels))[0], "m")
+
+    program = jax.shard_map(on_each, mesh=mesh_of("Auto"), in_specs=P(None, "m"), out_specs=P())
+    state = streaming.init(bins)
+    state = streaming.update(state, scores.ravel(), (scores > 0.4).ravel(), bins=bins)
+    np.testing.assert_array_equal(jax.jit(program)(scores, scores > 0.4).digits, state.digits)
+
+
 def test_transformations_of_divided_models():
     def value(weights, scores):
         return jm.roc_auc(scores, jnp.asarray(LABELS), weights=weights)
