@@ -227,6 +227,25 @@ def test_a_nan_score_is_of_its_slice_and_masked_items_are_of_none(data):
     np.testing.assert_array_equal(masked.estimate[2], plain.estimate[2])
 
 
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_masked_items_may_lack_a_name(data, missing):
+    scores, labels, *_ = data
+    masked = np.arange(N) < 5
+    names = np.arange(N) % 3 if missing else np.array(["a", "b", "c"])[np.arange(N) % 3]
+    lacking = np.where(masked, missing, names)
+    given = (jm.roc_auc, scores[0], labels)
+    for call in (
+        lambda names: jm.slices(*given, names, where=~masked).low,
+        lambda names: jm.slices(*given, (np.arange(N) % 2, names), where=~masked).low,
+        lambda names: jm.fold_interval(*given, names, where=~masked).pooled.low,
+        lambda names: jm.confidence_interval(*given, clusters=names, where=~masked).low,
+        lambda names: jm.compare_samples(*given, names, where=~masked).difference,
+    ):
+        np.testing.assert_array_equal(call(lacking), call(names))
+    with pytest.raises(ValueError, match="slices must not be None or NaN"):
+        jm.slices(*given, lacking, where=np.stack([~masked, np.arange(N) > 3]).any(axis=0))
+
+
 def test_refuses(data):
     scores, labels, ids, _ = data
     with pytest.raises(ValueError, match="None or NaN"):

@@ -141,7 +141,7 @@ def fold_interval(
     items = checks.check_items(scores, labels, weights, where, along={"folds": folds})
     level = checks.check_level(confidence_level)
     checks.check_one_or_models(items)
-    names, ids = checks.check_slices("folds", folds, items.scores.shape[-1])
+    names, ids = checks.check_slices("folds", folds, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
     options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}

@@ -120,7 +120,7 @@ def compare_samples(
     check_amounts(metric, items)
     one = checks.check_one_or_models(items)
     hint = "name the missing value, or leave its items out with where="
-    names, index = checks.check_ids("groups", groups, items.scores.shape[-1], hint)
+    names, index = checks.check_ids("groups", groups, items, hint)
     n_groups = len(names)
     if n_groups < 2:
         raise ValueError(f"groups must be two or more, got {n_groups}: write confidence_interval")

@@ -199,7 +199,7 @@ def slices(
     checks.check_count("min_items", min_items)
     checks.check_choice("threshold", threshold, ("slice", "global"))
     checks.check_one_or_models(items)
-    names, ids = checks.check_slices("slices", slices, items.scores.shape[-1])
+    names, ids = checks.check_slices("slices", slices, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
     how: Any = {"min_items": min_items, "one_threshold": threshold == "global", "level": level}

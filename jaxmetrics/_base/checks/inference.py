@@ -106,15 +106,16 @@ def check_clusters(clusters: ArrayLike | None, items: Items) -> tuple[HostArray,
     if clusters is None:
         return None
     hint = "give items without a cluster ids of their own"
-    distinct, index = check_ids("clusters", clusters, items.scores.shape[-1], hint)
+    distinct, index = check_ids("clusters", clusters, items, hint)
     return index, max(len(distinct), 1)
 
 
-def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, HostArray]:
+def check_ids(name: str, given: Any, items: Items, hint: str) -> tuple[HostArray, HostArray]:
     """The distinct ids in order, and for each item the index of its id among them.
 
-    `hint` is what to write where an id is missing.
+    `hint` is what to write where an id is missing. Those of masked items may be missing.
     """
+    n = items.scores.shape[-1]
     if not is_concrete(given):
         raise TypeError(f"{name} must be known when a program is traced: pass a NumPy array")
     refuse_masked(name, given)
@@ -124,8 +125,12 @@ def check_ids(name: str, given: Any, n: int, hint: str) -> tuple[HostArray, Host
             f"{name} must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
         )
     try:
-        if _is_missing(ids).any():
-            raise ValueError(f"{name} must not be None or NaN: {hint}")
+        missing = _is_missing(ids)
+        if missing.any():
+            if (missing & ~_masked(items)).any():
+                raise ValueError(f"{name} must not be None or NaN: {hint}")
+            some = ids[~missing]
+            ids = np.where(missing, some[0], ids) if len(some) else np.zeros(n, int)
         if ids.dtype.kind in "iu" and n and ids.max() - float(ids.min()) < 2 * n:
             return _counted(ids)
         if ids.dtype.kind == "U" and isinstance(given, (list, tuple)):
@@ -148,7 +153,7 @@ def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
     return np.flatnonzero(occurs).astype(ids.dtype) + low, index.take(at)
 
 
-def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostArray]:
+def check_slices(name: str, given: Any, items: Items) -> tuple[tuple[Any, ...], HostArray]:
     """The names of the slices that occur, in order, and for each item the index of its slice.
 
     If two columns are given, a tuple or list of two arrays, the names are pairs.
@@ -156,9 +161,11 @@ def check_slices(name: str, given: Any, n: int) -> tuple[tuple[Any, ...], HostAr
     hint = "name the missing value, or leave its items out with where="
     crossed = isinstance(given, (list, tuple)) and len(given) == 2 and np.ndim(given[0]) == 1
     if not crossed:
-        distinct, index = check_ids(name, given, n, hint)
+        distinct, index = check_ids(name, given, items, hint)
         return tuple(_as_names(distinct)), index
-    (first, i), (second, j) = (check_ids(f"{name}[{k}]", x, n, hint) for k, x in enumerate(given))
+    (first, i), (second, j) = (
+        check_ids(f"{name}[{k}]", x, items, hint) for k, x in enumerate(given)
+    )
     codes, index = np.unique(i.astype(np.int64) * max(len(second), 1) + j, return_inverse=True)
     names = zip(
         _as_names(first[codes // max(len(second), 1)]),
@@ -184,6 +191,15 @@ def _as_names(distinct: HostArray) -> list[Any]:
     elif not all(isinstance(x, datetime.date) for x in named):
         named = coarse.tolist()
     return named
+
+
+def _masked(items: Items) -> HostArray:
+    """`[n]`, which items are known to be left out of all rows."""
+    n, where = items.scores.shape[-1], items.where
+    if where is None or not is_concrete(where):
+        return np.zeros(n, bool)
+    valid = np.asarray(where).reshape(-1, where.shape[-1]).any(axis=0)
+    return np.broadcast_to(~valid, n)
 
 
 def _is_missing(ids: HostArray) -> HostArray:
