@@ -24,7 +24,7 @@ def test_values_that_a_program_closes_over_are_checked(library, values):
     found = jax.jit(lambda x: x + jm.compare_means(given).difference[0, 1])(0.0)
     np.testing.assert_allclose(found, jm.compare_means(given).difference[0, 1], rtol=1e-6)
     lost = library.where(np.arange(60) == 7, np.nan, given)
-    with pytest.raises(ValueError, match="got one for item 7 of model 0"):
+    with pytest.raises(ValueError, match="got nan for item 7 of model 0"):
         jax.jit(lambda x: x + jm.compare_means(lost).difference[0, 1])(0.0)
 
 
@@ -90,6 +90,22 @@ def test_sparse_differences_have_one_more_of_either_sign(size, x64):
     margin = stats.t.ppf(0.975, n - 1) * error
     np.testing.assert_allclose(found.high[0, 1], d.mean() + margin, rtol=1e-9)
     np.testing.assert_allclose(found.low[0, 1], d.mean() - margin, rtol=1e-9)
+
+
+@pytest.mark.parametrize("centre", [1e11, -1e10])
+def test_values_far_from_0_have_the_errors_of_others(values, centre):
+    """Of which 1e-12 are not their rounding."""
+    near, far = (jm.compare_means(x, reference=0) for x in (values, values + centre))
+    for name in ("difference", "standard_error", "low", "simultaneous_high", "p_value", "chi2"):
+        got, wanted = (getattr(x, name) for x in (far, near))
+        np.testing.assert_allclose(got, wanted, rtol=2e-3)
+    np.testing.assert_allclose(far.estimate, near.estimate + centre, rtol=1e-7)
+
+
+def test_a_difference_without_variance_is_warned_of(values):
+    with pytest.warns(UserWarning, match="models 0 and 1 differ by the same amount in all items"):
+        found = jm.compare_means([values[0].round(1) * 8, values[0].round(1) * 8 + 1])
+    assert np.isnan(found.p_value[0, 1])
 
 
 def test_equal_values_of_any_range_have_no_error():
@@ -191,9 +207,12 @@ def test_interval_of_means_is_that_of_the_bootstraps_closed_form(rng):
 
 
 def test_errors(values):
-    values[1, 7] = np.nan
-    with pytest.raises(ValueError, match=r"item 7 of model 1: write where=~isnan\(values\)"):
-        jm.compare_means(values)
+    for value in (np.nan, -np.inf):
+        values[1, 7] = value
+        with pytest.raises(ValueError, match=rf"{value} for item 7 of model 1: write where=isfini"):
+            jm.compare_means(values)
+    with jax.enable_x64(True), pytest.raises(ValueError, match=r"1e-144 to 1e\+144 in size, got"):
+        jm.compare_means(values[:, :7] * 1e150)
     with pytest.raises(ValueError, match="two models or more"):
         jm.compare_means(values[0])
     with pytest.warns(UserWarning, match="rests on 5 items"):

@@ -139,8 +139,14 @@ def test_options_of_losses_that_single_precision_cannot_hold_are_refused(value):
 
 def test_values_that_the_result_cannot_hold_are_refused():
     values = np.array([1e300, 2e300, 1.0])
-    with pytest.raises(ValueError, match="values are beyond the range of float32"):
+    with pytest.raises(ValueError, match=r"the largest of values must be .* got 2e\+300: divide"):
         jm.bootstrap_mean(values, key=jax.random.key(0))
+    rows = np.array([[1e-50, -2e-50, 0], [1, 2, 3]])
+    with pytest.raises(ValueError, match="got 2e-50: multiply them, or turn x64 mode on"):
+        jm.mean_interval(rows)
+    assert jm.compare_means(rows).difference[1, 0] == 2
+    with pytest.raises(ValueError, match="got 3e-50: multiply"):
+        jm.compare_means(rows * 1e-50 ** np.array([[0], [1]]))
     small = jm.bootstrap_mean(values, where=values < 2, key=jax.random.key(0), n_resamples=5)
     assert small.estimate == 1
     with jax.enable_x64(True):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
@@ -128,18 +129,20 @@ def compare_means(
         passage, samples of one question) may depend on each other.
       weights: `[items]`, not negative; an item of weight k counts k times in the means, but is one
         observation.
-      where: `[items]` bool, False for items to leave out, such as ~isnan(values).any(axis=0).
+      where: `[items]` bool, False for items to leave out, such as
+        isfinite(values).all(axis=0).
 
     Returns:
       A Comparison in the unit of the values; pairwise `[models, models]`, row minus column, or
       `[models]` with a reference.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a value that counts is NaN, or
-        there are fewer than two models.
+      TypeError, ValueError: as the conventions list under Errors; a value that counts is NaN or
+        infinite, or there are fewer than two models.
 
-    NaN where fewer than two items are valid. Warns where there are fewer than 20 items or
-    clusters. Time O(models^2 items), memory O(models items).
+    NaN where fewer than two items are valid; p-values of a difference that is the same in all
+    items. Warns of both, and where there are fewer than 20 items or clusters. Time
+    O(models^2 items), memory O(models items).
 
     Example:
       >>> import jaxmetrics as jm
@@ -156,7 +159,8 @@ def compare_means(
     retrieval evaluation", CIKM 2007.
     """
     level, margin = checks.check_level(confidence_level), check_margin(margin)
-    items = checks.check_values(values, weights, where, along={"clusters": clusters})
+    along = {"clusters": clusters}
+    items = checks.check_values(values, weights, where, along=along, together=True)
     ids = checks.check_clusters(clusters, items)
     n_models = checks.check_models(items)
     if n_models > max(items.scores.shape[-1], _MANY_MODELS):
@@ -166,21 +170,24 @@ def compare_means(
         )
     checks.check_fits("the number of models", n_models, 64 * n_models**2, "compare fewer at a time")
     reference = checks.check_reference(reference, names_in(values), n_models)
-    _refuse_nan(items)
+    _refuse_undefined(items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    estimate, covariance, *rest = near_tree(_moments(*units, within))
-    if numerics.namespace(estimate) is np:
+    centre, from_centre, covariance, *rest = near_tree(_moments(*units, within))
+    pairs = pairs_of_means(from_centre, covariance, *rest)
+    if numerics.namespace(centre) is np:
         _warn_of_few(float(rest[0]), "items" if ids is None else "clusters")
-    pairs = pairs_of_means(estimate, covariance, *rest)
-    return comparison_of(
-        estimate,
+        _warn_of_no_variance(from_centre, pairs.error)
+    found = comparison_of(
+        from_centre,
         covariance,
         pairs,
         confidence_level=level,
         reference=reference,
         margin=margin,
-    )._captioned_as("mean")
+    )
+    estimate = as_default(centre + from_centre)
+    return dataclasses.replace(found, estimate=estimate)._captioned_as("mean")
 
 
 class _Units(NamedTuple):
@@ -222,40 +229,51 @@ def _means_of_clusters(
 def _moments(
     values: Array, weights: Array | None, where: Array | None, within: Within | None
 ) -> tuple[Array, ...]:
-    """The arguments of `pairs_of_means`."""
+    """A centre of the means, and the arguments of `pairs_of_means`, of means from there.
+
+    Far from 0 a variance would else be less than the rounding of the means.
+    """
     library = numerics.namespace(values)
     per_item = (None if x is None else library.ravel(x) for x in (weights, where))
     values, _, shares = in_shares(values, *per_item)
     of_items, n, kept, df = shares
-    means = mean_of(shares, values)
-    errors = of_items * (values - means[:, None])
     is_share = library.all(are_shares(values) if within is None else within.is_share)
+    means = mean_of(shares, values)
+    centre = library.where(is_share, 0.0, library.mean(means))
+    values = values - centre
+    means = mean_of(shares, values)
+    rounding = 4 * np.finfo(np.float64).eps * library.abs(centre)
+    means = library.where(library.abs(means) <= rounding, 0.0 * means, means)
+    errors = of_items * (values - means[:, None])
     covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)
     apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
-    return means, covariance, n, kept, df, is_share, draws, apart
+    return centre, means, covariance, n, kept, df, is_share, draws, apart
 
 
-def _refuse_nan(items: Items) -> None:
+def _refuse_undefined(items: Items) -> None:
     given: Any = at_hand(items.scores, items.weights, items.where)
     if not (all_concrete(*given) and given[0].size):
         return
     with jax.ensure_compile_time_eval():  # so that known values are checked inside of a trace, too
-        some, place = _first_nan(*given)
+        some, place = _first_undefined(*given)
     if some:
         model, item = divmod(int(place), given[0].shape[-1])
         raise ValueError(
-            f"values must not be NaN, got one for item {item} of model {model}: write "
-            "where=~isnan(values).any(axis=0) to leave such items out of all models"
+            f"values must be finite, got {np.asarray(given[0])[model, item]:g} for item {item} of "
+            f"model {model}: write where=isfinite(values).all(axis=0) to leave such items out of "
+            "all models"
         )
 
 
 @library_program()
-def _first_nan(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
-    """Whether a value that counts is NaN, and the index of the first one in the flat array."""
+def _first_undefined(
+    values: Array, weights: Array | None, where: Array | None
+) -> tuple[Array, Array]:
+    """Whether a value that counts is not finite, and the index of the first in the flat array."""
     library = numerics.namespace(values)
-    lost: Any = library.isnan(values)
+    lost: Any = ~library.isfinite(values)
     for x in (weights, where):
         lost = lost if x is None else lost & (x.ravel() > 0)
     return lost.any(), lost.argmax()
@@ -266,6 +284,16 @@ def _warn_of_few(n: float, what: str) -> None:
         warn(
             f"a comparison rests on {n:.3g} {what}: with fewer than {_FEWEST} limits cover less "
             f"than they say where values are skewed: add {what}",
+        )
+
+
+def _warn_of_no_variance(means: Any, error: Any) -> None:
+    apart = np.argwhere((means[:, None] > means) & (error == 0))
+    if len(apart):
+        i, j = apart[0]
+        warn(
+            f"models {min(i, j)} and {max(i, j)} differ by the same amount in all items: their "
+            "difference has no variance, so that its limits have no width and its p-value is NaN"
         )
 
 

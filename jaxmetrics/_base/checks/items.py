@@ -75,10 +75,15 @@ def check_values(
     weights: ArrayLike | None,
     where: ArrayLike | None,
     along: dict[str, ArrayLike | None] | None = None,
+    *,
+    together: bool = False,
 ) -> Items:
-    """Values `[..., items]` to take means of, as the scores of items without a class."""
+    """Values `[..., items]` to take means of, as the scores of items without a class.
+
+    The rows are compared if they are `together`: then one may be far smaller than another.
+    """
     array = items_last("values", values)
-    check_range("values", array, where)
+    check_range("values", array, where, together=together)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     check_alignment({"values": values, "weights": weights, "where": where, **(along or {})})
     return check_items(array, labels, weights, where)
@@ -200,21 +205,32 @@ def check_scale(
             )
 
 
-def check_range(name: str, values: HostOrDeviceArray, mask: ArrayLike | None) -> None:
-    """Refuse finite values that JAX's default float rounds to infinity."""
+def check_range(
+    name: str, values: HostOrDeviceArray, mask: ArrayLike | None, *, together: bool
+) -> None:
+    """Refuse rows whose largest finite value has no place in JAX's default float.
+
+    If rows are `together`, their largest value is that of all, and its square must have a place in
+    64 bits as well.
+    """
     dtype = default_float()
-    fits = dtype == np.float64 or values.dtype != np.float64
+    fits = values.dtype != np.float64 or (dtype == np.float64 and not together)
     if fits or not all_concrete(values, mask):
         return
-    host = np.asarray(values)
-    beyond = np.isfinite(host) & (np.abs(host) > np.finfo(dtype).max)
-    if mask is not None:
-        beyond = beyond & np.asarray(mask)
-    if np.any(beyond):
-        host = np.broadcast_to(host, beyond.shape)
+    host = np.abs(np.asarray(values))
+    counted = np.isfinite(host) if mask is None else np.isfinite(host) & np.asarray(mask)
+    host = np.where(counted, host, 0)
+    highest = np.atleast_1d(host.max(axis=None if together else -1, initial=0))
+    least, most = np.finfo(dtype).tiny, np.finfo(dtype).max
+    if dtype == np.float64:
+        least, most = 1 / largest_weight(dtype) ** 0.5, largest_weight(dtype) ** 0.5
+    wrong = highest[(highest > most) | ((highest > 0) & (highest < least))]
+    if wrong.size:
+        way = "divide" if wrong[0] > most else "multiply"
+        x64 = "" if dtype == np.float64 else ", or turn x64 mode on"
         raise ValueError(
-            f"{name} are beyond the range of {np.dtype(dtype)}, got {host[beyond][0]:g}: divide "
-            "them, or turn x64 mode on"
+            f"the largest of {name} must be from {least:.2g} to {most:.2g} in size, got "
+            f"{wrong[0]:g}: {way} them{x64}"
         )
 
 
