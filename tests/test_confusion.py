@@ -176,6 +176,7 @@ def test_nothing_is_undefined(metric):
         (ValueError, "zero_division", lambda: jm.recall([0], [1], zero_division=2)),
         (ValueError, "beta", lambda: jm.f_beta([0], [1], beta=-1)),
         (ValueError, "last axis", lambda: jm.accuracy([0, 1], [1])),
+        (ValueError, "below 2^63", lambda: jm.accuracy([2**63], np.array([0], np.uint64))),
         (ValueError, "weights must be", lambda: jm.accuracy([0, 1], [1, 0], weights=[1, -1])),
         (TypeError, "where must be bool", lambda: jm.accuracy([0], [1], where=[1])),
         (TypeError, "labels is missing", lambda: jm.accuracy([0], None)),

@@ -122,9 +122,9 @@ def accuracy(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores in place of class indices,
-        or an index below 0.
+        or an index below 0 or not below 2^63.
 
-    NaN where there is no item, or a traced index is below 0. Time O(n), memory O(1).
+    NaN where there is no item, or a traced index is out of range. Time O(n), memory O(1).
 
     Example:
       >>> import jaxmetrics as jm

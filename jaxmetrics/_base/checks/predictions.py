@@ -84,6 +84,8 @@ def check_class_range(
                 f"{name} must be class indices from 0, got {low}: leave out items without a class "
                 f"with where={name} >= 0"
             )
+        if high >= 2**63:
+            raise ValueError(f"{name} must be below 2^63, got {high}: number the classes from 0")
         if n_classes is not None and high >= n_classes:
             raise ValueError(f"{name} must be below {n_classes}, got {high}: {hint}")
         highest = None if highest is None else max(highest, high)
