@@ -1,5 +1,7 @@
 """Whole numbers are divided in double precision: JAX divides 32-bit ones in single precision."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -143,6 +145,33 @@ def test_thirds_of_label_sets(x64):
     assert jm.extreme.normalized_recall_at_k(**one) == 2 / 3
     three = np.array([[0, 1, 2]] * 3), np.array([[0], [0], [1]])
     assert jm.extreme.k_for_recall(*three, min_recall=1, n_labels=5, reduce="mean") == 4 / 3
+
+
+def test_shares_are_from_0_to_1_whatever_their_sums_round_to(rng, x64):
+    """Of perfect models, and of the worst, whose weights add up to other digits elsewhere."""
+    labels = np.arange(40) % 2 == 0
+    scores, classes = rng.random(40).round(1) + 2 * labels, rng.integers(0, 3, 40)
+    part = {"max_fpr": 0.3}
+    metrics = (
+        jm.roc_auc,
+        jm.average_precision,
+        partial(jm.partial_auc, **part, scale="range"),
+        partial(jm.partial_auc, **part, min_tpr=0.2, scale="mcclish"),
+        partial(jm.recall_at_fpr, **part, method="linear"),
+    )
+    weights = rng.random((200, 40))
+    for metric in metrics:
+        for way in (metric, jax.jit(metric)):
+            for order in (scores, -scores):
+                found = np.asarray(way(order, labels, weights=weights))
+                assert (found >= 0).all()
+                assert (found <= 1).all()
+    assert (jm.matthews_corrcoef(classes, classes, weights=weights) <= 1).all()
+    for row in weights[:20]:
+        found = jm.slices(jm.roc_auc, scores, labels, np.arange(40) // 8, weights=row)
+        assert (found.estimate <= 1).all()
+    slopes = jax.grad(lambda w: jm.roc_auc(scores, labels, weights=w).sum())(weights)
+    np.testing.assert_allclose(slopes, 0, atol=1e-14)
 
 
 def test_averages_are_in_double_precision(rng):

@@ -187,6 +187,16 @@ def running_between(begins: HostArray, values: HostArray) -> HostArray:
     return sums
 
 
+def within(x: Any, low: Any, high: Any) -> Array:
+    """x, and the end of its range that it is beyond by rounding; the slopes stay those of x."""
+    library = namespace(x)
+    clipped: Array = library.clip(x, low, high)
+    if library is np:
+        return clipped
+    found: Array = x + lax.stop_gradient(clipped - x)
+    return found
+
+
 def default_float() -> Any:
     """The dtype of results: float32, or float64 in x64 mode."""
     return jax.dtypes.canonicalize_dtype(np.float64)

@@ -253,4 +253,5 @@ def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Arr
     # Each spread is exactly 0 where all items are of one class: it is a sum of products of weights.
     defined = product > 0
     # The inner where keeps the infinite derivative of sqrt at 0 out of the gradient.
-    return jnp.where(defined, both / jnp.sqrt(jnp.where(defined, product, 1)), otherwise)
+    found = both / jnp.sqrt(jnp.where(defined, product, 1))
+    return jnp.where(defined, numerics.within(found, -1, 1), otherwise)

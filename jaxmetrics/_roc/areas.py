@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, cumulative
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace
+from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace, within
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import SortedPart
 from jaxmetrics._roc.limits import MANY
@@ -63,8 +63,7 @@ def roc_auc(placed: Placements) -> Array:
     placed = placed.near_one()
     twice = 2 * placed.total_negatives
     outranked = placed.summed(lambda part: part.total(twice - part.above - part.not_below))
-    area: Array = outranked / (twice * placed.total_positives)
-    return area
+    return within(outranked / (twice * placed.total_positives), 0, 1)
 
 
 def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
@@ -221,6 +220,7 @@ def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> A
 def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: str) -> Array:
     """The raw partial area `raw`, on the scale `scale`."""
     largest = (max_fpr - min_fpr) * (1 - min_tpr)
+    raw = within(raw, 0, largest)
     if scale == "range":
         raw = raw / largest
     if scale == "mcclish":
@@ -283,7 +283,7 @@ def average_precision(placed: Placements) -> Array:
         return part.total(divide(tps, tps + part.not_below, 0.0))
 
     placed = placed.near_one(together=True)
-    return divide(placed.summed(precisions), placed.total_positives, 0.0)
+    return within(divide(placed.summed(precisions), placed.total_positives, 0.0), 0, 1)
 
 
 @on_any_mesh

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from jaxmetrics._base.numerics import at_each, divide, rates
+from jaxmetrics._base.numerics import at_each, divide, rates, within
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import OnHost
 from jaxmetrics._roc.limits import MANY, Limit, limit_of_fpr, slackened
@@ -97,8 +97,9 @@ def recall_at_fpr(
     else:
         caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
-    recall: Array = library.where(defined, rates(caught, placed.total_positives), library.nan)
-    return recall
+    recall = within(rates(caught, placed.total_positives), 0, 1)
+    found: Array = library.where(defined, recall, library.nan)
+    return found
 
 
 def caught_on_line(placed: Placements, max_fpr: Array) -> Array:
@@ -121,9 +122,9 @@ def _caught_between(part: Groups, max_fpr: Array) -> Array:
 
     def at(max_fpr: Array) -> Array:
         limit = max_fpr[..., None]
-        within = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
+        left = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
         share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
-        total: Array = part.total(part.library.where(within, 1, share))
+        total: Array = part.total(part.library.where(left, 1, share))
         return total
 
     caught: Array = at_each(at, max_fpr)

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import Chosen, Options, choose
@@ -103,7 +104,7 @@ def _of_models(given: Given, found: list[InSlices]) -> tuple[HostArray, Any]:
         lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
     lost[sliced.counts.sum(axis=1) == 0] = 1
     numbers = jax.tree.map(lambda *x: np.stack(x, axis=1), *(x.numbers for x in found))
-    return np.where(lost > 0, np.nan, estimate), numbers
+    return np.where(lost > 0, np.nan, numerics.within(estimate, 0, 1)), numbers
 
 
 def _check_metric(chosen: Chosen, arrays: Options, given: Given, decides: bool) -> None:
