@@ -187,6 +187,13 @@ def running_between(begins: HostArray, values: HostArray) -> HostArray:
     return sums
 
 
+def root(x: Any) -> Array:
+    """The square root of x from 0 on; its slope at 0 is 0, where that of `sqrt` is infinite."""
+    library, some = namespace(x), x > 0
+    found: Array = library.where(some, library.sqrt(library.where(some, x, 1)), 0 * x)
+    return found
+
+
 def within(x: Any, low: Any, high: Any) -> Array:
     """x, and the end of its range that it is beyond by rounding; the slopes stay those of x."""
     library = namespace(x)

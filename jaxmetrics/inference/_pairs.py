@@ -175,7 +175,7 @@ def pairs_of(
     # Other models whose difference has no variance are equal.
     constant = library.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
-    raised = library.where((error == 0) & ~different, 0.0, library.sqrt(total))
+    raised = library.where((error == 0) & ~different, 0.0, numerics.root(total))
     curvature = None if bounds is None else bounds.curvature
     return Pairs(error, raised, df, shares, (k0, n1, n), curvature=curvature)
 
@@ -241,7 +241,7 @@ def pairs_of_means(
     others = ~library.eye(len(estimate), dtype=bool)
     raised = library.where(others, library.maximum(raised, 0.0), 0.0)
     one = library.ones_like(variance)
-    return Pairs(error, library.sqrt(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
+    return Pairs(error, numerics.root(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
 
 
 def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: Array) -> Array:
@@ -322,7 +322,7 @@ def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArra
     deviations = library.sqrt(library.where(moves, variances, 1.0))
     together = deviations[:, None] * deviations[None, :]
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
-    found: Array = u[:, None] + u[None, :] - 2 * r * library.sqrt(u[:, None] * u[None, :])
+    found: Array = u[:, None] + u[None, :] - 2 * r * numerics.root(u[:, None] * u[None, :])
     return found
 
 
@@ -342,5 +342,4 @@ def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
     library = numerics.namespace(variance, covariance, estimate)
     scale = library.maximum(library.diagonal(covariance), _ROUNDING * estimate**2)
     scale = library.maximum(scale[:, None], scale[None, :])
-    found: Array = library.sqrt(library.where(variance > _ROUNDING * scale, variance, 0 * variance))
-    return found
+    return numerics.root(library.where(variance > _ROUNDING * scale, variance, 0 * variance))

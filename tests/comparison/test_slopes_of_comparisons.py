@@ -1,0 +1,40 @@
+"""Derivatives of comparisons in the values and in the weights."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from fast import marked
+
+import jaxmetrics as jm
+
+N = 40
+RNG = np.random.default_rng(3)
+VALUES, WEIGHTS = RNG.normal(size=(2, N)) + 2, RNG.random(N) + 0.5
+LABELS = np.arange(N) % 3 == 0
+SCORES = RNG.normal(size=(3, N)) + LABELS
+COMPARED = {
+    "means": (jm.compare_means, VALUES),
+    "three means": (lambda v: jm.compare_means(jnp.stack([*v, v[0] ** 2])), VALUES),
+    "areas": (lambda w: jm.compare(jm.roc_auc, SCORES[:2], LABELS, weights=w), WEIGHTS),
+    "three areas": (lambda w: jm.compare(jm.roc_auc, SCORES, LABELS, weights=w), WEIGHTS),
+}
+FIELDS = ("difference", "standard_error", "low", "p_value", "simultaneous_high", "chi2")
+
+
+@pytest.mark.parametrize("name", [marked(name, fast=name == "areas") for name in COMPARED])
+def test_slopes_are_finite_differences(name, x64):
+    """Those of a model from itself, which has no variance, are finite."""
+    compared, at = COMPARED[name]
+
+    def chosen(x):
+        found = compared(x)
+        return jnp.stack([jnp.ravel(getattr(found, field))[-2:][0] for field in FIELDS])
+
+    slopes = np.asarray(jax.jit(jax.jacrev(chosen))(at)).reshape(len(FIELDS), -1)
+    assert np.isfinite(slopes).all()
+    step = np.zeros(at.size)
+    step[7] = 1e-5
+    step = step.reshape(at.shape)
+    expected = (chosen(at + step) - chosen(at - step)) / 2e-5
+    np.testing.assert_allclose(slopes[:, 7], expected, rtol=2e-3, atol=1e-6)
