@@ -234,11 +234,24 @@ def test_refuses_what_it_cannot_plan(scores):
         jm.power(jm.roc_auc, scores, LABELS)
 
 
+NOTHING_TO_LEARN = "the pilot has no errors, or its models no differences, of which to learn"
+
+
+@pytest.mark.parametrize("metric", [jm.roc_auc, jm.average_precision])
+@pytest.mark.parametrize("difference", [0.05, -0.05])
+def test_a_pilot_whose_models_rank_alike_plans_nothing(metric, difference, scores):
+    alike = np.stack([scores[0], np.exp(scores[0])])
+    for plan in (jm.power, lambda *x, **y: jm.sample_size(*x, **y).n_positives):
+        for given in (alike, 0 * scores[0]):
+            with pytest.warns(UserWarning, match=NOTHING_TO_LEARN):
+                assert np.isnan(plan(metric, given, LABELS, difference=difference))
+
+
 @pytest.mark.parametrize("metric", [jm.roc_auc, partial(jm.recall_at_fpr, max_fpr=0.3)])
 def test_a_pilot_without_errors_plans_nothing(metric):
     scores, labels = np.arange(40.0), np.arange(40) >= 20
     for plan in (partial(jm.sample_size, width=0.2), partial(jm.sample_size, difference=-0.1)):
-        with pytest.warns(UserWarning, match="the pilot has no errors of which to learn"):
+        with pytest.warns(UserWarning, match=NOTHING_TO_LEARN):
             assert np.isnan(plan(metric, scores, labels, paired=True).n_positives)
-    with pytest.warns(UserWarning, match="the pilot has no errors of which to learn"):
+    with pytest.warns(UserWarning, match=NOTHING_TO_LEARN):
         assert np.isnan(jm.power(metric, scores, labels, difference=-0.1, paired=True))

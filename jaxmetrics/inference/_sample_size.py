@@ -138,11 +138,11 @@ def sample_size(
 
     The variances are estimated from the pilot. Their relative error is about sqrt(2 / m) with m
     items of a class; for a recall, whose variance rests on the slope of the curve, it is 24 % with
-    500 items and 10 % with 50,000. NaN where the metric is NaN, a class has one item, or
-    the only model is at an end of the range. Infinite at a difference of 0 and, with a margin,
-    where the difference plus the margin is 0 or less. A difference is that of the first model minus
-    the second. Warns where the limit of a recall is within a tie of many negatives. Time O(n log n)
-    and a bisection, memory O(n).
+    500 items and 10 % with 50,000. NaN where the metric is NaN, a class has one item, the
+    only model is at an end of the range or ties all items, or two models rank alike. Infinite at a
+    difference of 0 and, with a margin, where the difference plus the margin is 0 or less. A
+    difference is that of the first model minus the second. Warns where the limit of a recall is
+    within a tie of many negatives. Time O(n log n) and a bisection, memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -220,8 +220,8 @@ def power(
       TypeError, ValueError: as the conventions list under Errors; neither difference nor margin is
         given, or the influence values of the metric are not known.
 
-    NaN where the metric is NaN, a class of the pilot has one item, or the only model's metric is an
-    end of its range. Time O(n log n), memory O(n).
+    NaN where the metric is NaN, a class of the pilot has one item, the only model's metric is an
+    end of its range or its scores tie, or two models rank alike. Time O(n log n), memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -301,9 +301,12 @@ def _pilot(
     negatives, positives, _ = sizes_of(items, None, estimate.ndim)
     kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"
     given = estimate, errors, items.labels, bounds, Sizes(negatives, positives), kind
-    pilot, sizes, at_end = _of_observations(*given)
-    if all_concrete(at_end) and at_end.any():
-        warn("the plan is NaN, as the pilot has no errors of which to learn: take one with some")
+    pilot, sizes, lost = _of_observations(*given)
+    if all_concrete(lost) and lost.any():
+        warn(
+            "the plan is NaN, as the pilot has no errors, or its models no differences, of which "
+            "to learn: take one with some"
+        )
     return kind, pilot, sizes
 
 
@@ -312,7 +315,10 @@ def _of_observations(
     estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
 ) -> tuple[Pilot, Sizes, Array]:
     """The Pilot, from the items' parts `errors` of the standard error, and its Sizes;
-    and whether the only model is at an end of the range, where variances are NaN."""
+    and whether the variances are NaN, as they were 0 or the only model is at an end of the range.
+
+    Two models at one end of the range have the variances of what was not drawn.
+    """
     counts = Sizes(*(x[..., 0] for x in sizes))
     n = jnp.stack(counts, axis=-1)[..., None]
     positive = labels.astype(bool)
@@ -324,14 +330,22 @@ def _of_observations(
         influence = influence[..., :1, :] - influence[..., 1:, :]
     thirds = jnp.sum(influence**3, axis=-1) / n
     thirds = thirds * jnp.array([1.0, -1.0]) if kind == "samples" else thirds[..., 0]
-    at_end = jnp.zeros(estimate.shape[:-1], bool)
+    of_model = jnp.sum(jnp.diagonal(of_classes, axis1=-2, axis2=-1), axis=-2)
+    least = _ROUNDING**2 * jnp.sum(estimate**2, axis=-1)
+    if kind == "pair":
+        of_both = jnp.sum(of_model, axis=-1)
+        of_difference = jnp.sum(influence[..., 0, :] ** 2 / n, axis=(-1, -2))
+        lost = (of_both > least) & (of_difference <= _ROUNDING * of_both)
+    else:
+        lost = jnp.sum(of_model, axis=-1) <= least
     if kind == "one":
         estimate, of_classes = estimate[..., 0], of_classes[..., 0, 0]
         if bounds is not None:
             share = bounds.share_of(estimate)
-            at_end = (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
-            of_classes = jnp.where(at_end[..., None], jnp.nan, of_classes)
-    return Pilot(estimate, of_classes, thirds, bounds), counts, at_end
+            lost |= (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
+    lost_of_each = lost.reshape(*lost.shape, *(1,) * (of_classes.ndim - lost.ndim))
+    of_classes = jnp.where(lost_of_each, jnp.nan, of_classes)
+    return Pilot(estimate, of_classes, thirds, bounds), counts, lost
 
 
 @library_program("kind")
