@@ -304,8 +304,7 @@ def _pilot(
     pilot, sizes, lost = _of_observations(*given)
     if all_concrete(lost) and lost.any():
         warn(
-            "the plan is NaN, as the pilot has no errors, or its models no differences, of which "
-            "to learn: take one with some"
+            "the plan is NaN: the pilot has no errors, or its models no differences, to learn from"
         )
     return kind, pilot, sizes
 
