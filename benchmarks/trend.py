@@ -21,6 +21,7 @@ from benchmarks.curve_moments import Runs
 from benchmarks.populations import Mixture, Population, populations
 from benchmarks.slices import METRICS, drawn
 from benchmarks.tables import Row, Table, show
+from jaxmetrics.inference._intervals import areas
 from jaxmetrics.inference._trend import fit_line
 
 N_SLICES = (6, 12, 24)
@@ -40,9 +41,11 @@ class Slopes(NamedTuple):
 
 
 class Sample(NamedTuple):
-    """AUCs and the variances of negatives and positives `[slices, data_sets]`, and the sizes."""
+    """AUCs, the widths of their intervals, and the variances of negatives and positives
+    `[slices, data_sets]`, and the sizes."""
 
     auc: Any
+    width: Any
     parts: tuple[Any, Any]
     sizes: tuple[Any, Any]
     times: Any
@@ -62,7 +65,7 @@ def sampled(
     rng = np.random.default_rng((n_slices, positives, LAYOUTS.index(layout)))
     sizes = sizes_of(layout, n_slices, positives)
     shares = np.linspace(0, MIXED, n_slices) if trend else np.zeros(n_slices)
-    auc, parts = [], []
+    auc, width, parts = [], [], []
     for n0, n1, share in zip(*sizes, shares, strict=True):
         mixed = Mixture(share, population.positives, population.negatives)
         own = population._replace(positives=mixed) if share else population
@@ -72,11 +75,13 @@ def sampled(
             for i in range(0, n, step)
         ]
         auc.append(np.concatenate([x.estimate for x in found]))
+        limits = (areas.auc(x, np.float64(0.95)) for x in found)
+        width.append(np.concatenate([high - low for low, high in limits]))
         of_classes = (np.concatenate([x.variances[k] for x in found]) for k in (0, 1))
         parts.append([v / size for v, size in zip(of_classes, (n0, n1), strict=True)])
     v0, v1 = (np.stack([x[k] for x in parts]) for k in (0, 1))
     n0, n1 = (x.astype(float) for x in sizes)
-    return Sample(np.stack(auc), (v0, v1), (n0, n1), np.arange(n_slices) * 1.0)
+    return Sample(np.stack(auc), np.stack(width), (v0, v1), (n0, n1), np.arange(n_slices) * 1.0)
 
 
 # ---- the ways
@@ -85,7 +90,7 @@ def sampled(
 def library(x: Sample) -> Slopes:
     used = np.ones(len(x.times), bool)
     error = np.sqrt(x.parts[0] + x.parts[1])
-    found = fit_line(x.auc, error, x.sizes, x.times, used, np.float64(0.95))
+    found = fit_line(x.auc, error, x.width, x.sizes, x.times, used, np.float64(0.95))
     return Slopes(*found[:3], found[7])
 
 

@@ -102,6 +102,16 @@ def test_values_far_from_0_have_the_errors_of_others(values, centre):
     np.testing.assert_allclose(far.estimate, near.estimate + centre, rtol=1e-7)
 
 
+def test_a_model_far_from_the_others_leaves_them_their_digits(rng):
+    values = rng.random((3, 200)) + np.array([[0], [0.3], [0]])
+    values[2, 7] = 1e20
+    found, alone = (jm.compare_means(x) for x in (values, values[:2]))
+    np.testing.assert_array_equal(found.estimate[:2], alone.estimate)
+    for name in ("difference", "standard_error", "low", "p_value"):
+        got, wanted = (getattr(x, name)[0, 1] for x in (found, alone))
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, err_msg=name)
+
+
 def test_a_difference_without_variance_is_warned_of(values):
     with pytest.warns(UserWarning, match="models 0 and 1 differ by the same amount in all items"):
         found = jm.compare_means([values[0].round(1) * 8, values[0].round(1) * 8 + 1])

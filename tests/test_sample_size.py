@@ -234,7 +234,7 @@ def test_refuses_what_it_cannot_plan(scores):
         jm.power(jm.roc_auc, scores, LABELS)
 
 
-NOTHING_TO_LEARN = "the pilot has no errors, or its models no differences, to learn from"
+NOTHING_TO_LEARN = "the pilot has no errors, or its models no difference, to learn from"
 
 
 @pytest.mark.parametrize("metric", [jm.roc_auc, jm.average_precision])

@@ -127,6 +127,21 @@ def test_a_slice_leaves_the_others_their_digits(metric, data):
     np.testing.assert_allclose(found.low[4], last.low, rtol=2e-5)
 
 
+@pytest.mark.parametrize("metric", [METRICS[x][0] for x in ("roc_auc", "average_precision")])
+@pytest.mark.parametrize("ties", [False, True])
+def test_models_that_are_equal_in_a_slice_do_not_differ_there(metric, ties):
+    """What the slices before it hold is not in the digits of its sums of weights."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        ids, labels, weights = np.arange(N) // 30, rng.random(N) < 0.4, rng.lognormal(size=N)
+        scores = rng.normal(size=(2, N)) + labels
+        scores[1, ids == 2] = scores[0, ids == 2]
+        scores = scores.round() if ties else scores
+        found = jm.slices(metric, scores, labels, ids, weights=weights).models
+        for name, value in (("difference", 0), ("low", 0), ("high", 0), ("p_value", 1)):
+            assert getattr(found, name)[2, 0, 1] == value
+
+
 def test_by_hand():
     scores = [0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9, 0.3]
     labels = [0, 0, 1, 1, 1, 0, 1, 0]

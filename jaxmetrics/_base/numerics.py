@@ -18,6 +18,8 @@ from jaxmetrics._base.types import Array, HostArray
 R = TypeVar("R")
 T = TypeVar("T")
 
+_SHORT = 64  # the longest run that is summed beside others
+
 
 def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Array:
     """`numerator / denominator`, or `otherwise` where the denominator is 0.
@@ -170,20 +172,22 @@ def sums_between(begins: HostArray, values: HostArray) -> HostArray:
 def running_between(begins: HostArray, values: HostArray) -> HostArray:
     """`[n]`, the running sum of values `[n]` from each of `begins` to the next.
 
-    A single running sum would round small runs to the digits of large ones, and keep a NaN.
+    Each is that of its run alone: differences of a single running sum would keep a NaN, and have
+    the rounding of other runs. Short runs of about one length are the rows of a matrix.
     """
-    firsts = begins[:-1][begins[1:] > begins[:-1]]
-    if not len(firsts):
-        return values
-    lengths = np.diff(firsts, append=len(values))
-    highest = np.maximum.reduceat(np.abs(values), firsts)
-    defined, unit = np.isfinite(highest), power_near(highest)
-    sums: HostArray = values / unit.repeat(lengths)
-    if not defined.all():
-        sums[~defined.repeat(lengths)] = 0
-    np.cumsum(sums, out=sums)
-    sums -= np.append(0.0, sums.take(firsts[1:] - 1)).repeat(lengths)
-    sums *= np.where(defined, unit, np.nan).repeat(lengths)
+    sums = np.empty_like(values)
+    first, lengths = begins[:-1], np.diff(begins)
+    for i in np.flatnonzero(lengths > _SHORT).tolist():
+        run = slice(first[i], first[i] + lengths[i])
+        np.cumsum(values[run], out=sums[run])
+    width = 1
+    while width <= _SHORT:
+        alike = (lengths <= width) & (2 * lengths > width)
+        places = first[alike][:, None] + np.arange(width)
+        inside = np.arange(width) < lengths[alike][:, None]
+        rows = np.where(inside, values.take(places, mode="clip"), 0)
+        sums[places[inside]] = rows.cumsum(axis=1)[inside]
+        width *= 2
     return sums
 
 

@@ -19,14 +19,14 @@ from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._compared import NO_VARIANCE, Comparison, check_margin, comparison_of
+from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated, warn_of_few
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
 from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
-from jaxmetrics.inference._pairs import pairs_of, pairs_with_value
+from jaxmetrics.inference._pairs import NO_VARIANCE, pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # tolerance at the ends of the range of the metric
 

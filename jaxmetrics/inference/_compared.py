@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,7 +25,13 @@ from jaxmetrics.inference._intervals.distributions import (
 )
 from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._maxima import maxima
-from jaxmetrics.inference._pairs import Pairs, of_differences, root_of
+from jaxmetrics.inference._pairs import (
+    NO_VARIANCE,
+    Pairs,
+    differences_of,
+    of_differences,
+    root_of,
+)
 
 _PAIRWISE = (
     *("difference", "standard_error", "low", "high", "z", "df", "p_value"),
@@ -42,7 +47,6 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # relative to the largest difference
-NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _FAR = 1e6  # squared difference over its variance, from which on the variance counts as none
 _MOST_TOLD = 20  # models named in a line below a table
 
@@ -257,12 +261,7 @@ def _compared(
     n_models = len(estimate)
     lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
     without = lost[:, None] | lost
-    difference = estimate[:, None] - estimate[None, :]
-    # A program may round two copies of one value in different ways.
-    largest = library.maximum(library.abs(estimate[:, None]), library.abs(estimate))
-    rounding = math.sqrt(NO_VARIANCE) * largest
-    alike = (pairs.standard_error == 0) & (library.abs(difference) <= rounding)
-    difference = library.where(alike, 0.0, difference)
+    difference = differences_of(estimate, pairs.standard_error)
     z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
     size = library.abs(z)
     n_others = n_models - 1

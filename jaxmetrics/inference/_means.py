@@ -231,7 +231,8 @@ def _moments(
 ) -> tuple[Array, ...]:
     """A centre of the means, and the arguments of `pairs_of_means`, of means from there.
 
-    Far from 0 a variance would else be less than the rounding of the means.
+    Far from 0 a variance would else be less than the rounding of the means. Means that are not
+    near to each other have no centre: that of one far away would round all others.
     """
     library = numerics.namespace(values)
     per_item = (None if x is None else library.ravel(x) for x in (weights, where))
@@ -239,7 +240,9 @@ def _moments(
     of_items, n, kept, df = shares
     is_share = library.all(are_shares(values) if within is None else within.is_share)
     means = mean_of(shares, values)
-    centre = library.where(is_share, 0.0, library.mean(means))
+    middle = library.mean(means)
+    near = library.all(library.abs(means - middle) < library.abs(middle) / 8)
+    centre = library.where(near & ~is_share, middle, 0.0)
     values = values - centre
     means = mean_of(shares, values)
     rounding = 4 * np.finfo(np.float64).eps * library.abs(centre)

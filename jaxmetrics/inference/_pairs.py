@@ -5,6 +5,7 @@ Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_cluster
 _MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
 _FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last
 _ROUNDING = 1e-12
+NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _MANY = 100.0  # degrees of freedom from which on the lower tail needs no correction
 _SEEN = 0.6  # negatives that a window holds at the least
 _ONE_OF_EACH = 2.0  # differences that are added: one of either sign
@@ -323,6 +325,21 @@ def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArra
     together = deviations[:, None] * deviations[None, :]
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
     found: Array = u[:, None] + u[None, :] - 2 * r * numerics.root(u[:, None] * u[None, :])
+    return found
+
+
+def differences_of(estimate: Any, standard_error: Array) -> Array:
+    """`[..., models, models]`, row minus column; 0 where models without a difference are rounded.
+
+    Two copies of one value may be rounded in different ways.
+    """
+    library = numerics.namespace(estimate, standard_error)
+    rows, columns = estimate[..., :, None], estimate[..., None, :]
+    largest = library.maximum(library.abs(rows), library.abs(columns))
+    alike = (standard_error == 0) & (
+        library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
+    )
+    found: Array = library.where(alike, 0.0, rows - columns)
     return found
 
 

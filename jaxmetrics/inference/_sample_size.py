@@ -303,9 +303,7 @@ def _pilot(
     given = estimate, errors, items.labels, bounds, Sizes(negatives, positives), kind
     pilot, sizes, lost = _of_observations(*given)
     if all_concrete(lost) and lost.any():
-        warn(
-            "the plan is NaN: the pilot has no errors, or its models no differences, to learn from"
-        )
+        warn("the plan is NaN: the pilot has no errors, or its models no difference, to learn from")
     return kind, pilot, sizes
 
 
@@ -313,11 +311,8 @@ def _pilot(
 def _of_observations(
     estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
 ) -> tuple[Pilot, Sizes, Array]:
-    """The Pilot, from the items' parts `errors` of the standard error, and its Sizes;
-    and whether the variances are NaN, as they were 0 or the only model is at an end of the range.
-
-    Two models at one end of the range have the variances of what was not drawn.
-    """
+    """The Pilot, from the items' parts `errors` of the standard error, and its Sizes; and whether
+    the variances are NaN, as they were 0 or the only model is at an end of the range."""
     counts = Sizes(*(x[..., 0] for x in sizes))
     n = jnp.stack(counts, axis=-1)[..., None]
     positive = labels.astype(bool)

@@ -19,7 +19,7 @@ from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
 from jaxmetrics.inference._intervals.ranges import Range
-from jaxmetrics.inference._pairs import Pairs, pairs_of
+from jaxmetrics.inference._pairs import Pairs, differences_of, pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.
@@ -91,7 +91,7 @@ def of_models(
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
     pairs: Any = jax.tree.map(np.asarray, _pairs(estimate, of_classes, sizes, bounds))
-    difference: Any = estimate[:, :, None] - estimate[:, None, :]
+    difference: Any = differences_of(estimate, pairs.standard_error)
     with np.errstate(all="ignore"):
         undefined: Any = np.where(difference == 0, 0.0, np.nan)
         z: Any = pairs.quantile(difference, undefined)

@@ -22,6 +22,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
+from jaxmetrics.inference._slice_tests import SliceDifferences
 from jaxmetrics.inference._slices import Slices
 
 # A month, or a day with the same separator between all its parts.
@@ -104,7 +105,7 @@ class Trend(Result):
 def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     """The linear trend of a metric over slices in order of time, and a test of any change.
 
-    With A_s the metric of slice s, SE_s its standard error, t_s its time and the weight
+    With A_s the metric of slice s, SE_s its error, t_s its time and the weight
     h_s = n1_s n0_s / (n1_s + n0_s) of the effective sizes of its classes, the slope is
     b = sum_s c_s A_s with c_s = h_s (t_s - T) / sum_r h_r (t_r - T)^2, T the weighted mean of the
     times. Its variance is V = sum_s c_s^2 SE_s^2, with Satterthwaite's V^2 / sum_s (c_s^4 SE_s^4 /
@@ -113,8 +114,11 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     F = sum_s h_s (A_s - A)^2 / sum_s h_s (1 - h_s / H) SE_s^2, A the weighted mean and H the sum of
     the weights.
 
-    The weights depend on the sizes alone. Inverse estimated variances would favour slices that
-    happen to have a high value, as their variances are low, and find trends where there are none.
+    SE_s is the standard error s, or w / (2 t) - s if that is more, with w the width of the interval
+    of the slice and t the quantile of m_s - 1 degrees of freedom: a slice without a failure has no
+    standard error, but limits. The weights depend on the sizes alone. Inverse estimated variances
+    would favour slices that happen to have a high value, as their variances are low, and find
+    trends where there are none.
 
     Args:
       slices: what `slices` returns for slices that do not depend on each other, such as months.
@@ -168,11 +172,12 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     found, at = near_tree((slices, at))
     used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
 
-    def of(estimate: Array, error: Array, models: Trend | None) -> Trend:
+    def of(given: Slices | SliceDifferences, estimate: Array, models: Trend | None) -> Trend:
         sizes = found.n_items - found.n_positives, found.n_positives
         if found.effective is not None:
             sizes = found.effective[:, 0], found.effective[:, 1]
-        fit = fit_line(estimate, error, sizes, at, used, np.float64(slices.confidence_level))
+        errors = given.standard_error, given.high - given.low
+        fit = fit_line(estimate, *errors, sizes, at, used, np.float64(slices.confidence_level))
         values = dict(zip(_NAMES, map(as_default, fit), strict=True))
         return Trend(
             names=slices.names,
@@ -184,8 +189,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         )
 
     pairs = found.models
-    models = None if pairs is None else of(pairs.difference, pairs.standard_error, None)
-    return of(found.estimate, found.standard_error, models)._captioned_as(unit=unit)
+    models = None if pairs is None else of(pairs, pairs.difference, None)
+    return of(found, found.estimate, models)._captioned_as(unit=unit)
 
 
 def _times(times: ArrayLike | None, names: Sequence[Any]) -> tuple[Any, tuple[str, ...]]:
@@ -293,9 +298,16 @@ def digits_of(name: Any) -> str:
 
 @library_program()
 def fit_line(
-    estimate: Array, error: Array, sizes: tuple[Array, Array], times: Array, used: Array, level: Any
+    estimate: Array,
+    error: Array,
+    width: Array,
+    sizes: tuple[Array, Array],
+    times: Array,
+    used: Array,
+    level: Any,
 ) -> tuple[Array, ...]:
-    """The fields _NAMES of a Trend, from values and their standard errors `[slices, ...]`."""
+    """The fields _NAMES of a Trend, from values `[slices, ...]`, their standard errors, and the
+    widths of their intervals."""
     library = numerics.namespace(estimate, error, times)
     deep = (slice(None), *(None,) * (estimate.ndim - 1))
     used, at, *n = (x[deep] for x in (used, times.astype(np.float64), *sizes))
@@ -303,7 +315,9 @@ def fit_line(
     h = h.astype(np.float64)
     df_of_slice = library.maximum(library.minimum(*n) - 1, 1)
     values = library.where(used, estimate.astype(np.float64), 0.0)
-    variances = library.where(used, error.astype(np.float64) ** 2, 0.0)
+    least = width / (2 * t_quantile((1 + level) / 2, df_of_slice))
+    raised = library.fmax(error, least - error).astype(np.float64)
+    variances = library.where(used, raised**2, 0.0)
 
     def total(x: Array) -> Array:
         found: Array = library.sum(x, axis=0)
@@ -322,7 +336,9 @@ def fit_line(
     mean = numerics.divide(total(h * values), whole, np.nan)
     apart = library.where(used, values - mean, 0 * mean)
     # Equal values without errors, as those of perfect models, are apart only by rounding.
-    rounded = (total(variances) == 0) & library.all(abs(apart) <= numerics.SLACK, axis=0)
+    rounded = (total(library.where(used, error, 0.0)) == 0) & library.all(
+        abs(apart) <= numerics.SLACK, axis=0
+    )
     apart = library.where(rounded, 0.0, apart)
     slope, (variance, df) = total(c * apart), with_df(c**2 * variances)
     deviation = library.sqrt(variance)

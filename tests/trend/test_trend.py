@@ -12,7 +12,14 @@ from scipy import stats
 import jaxmetrics as jm
 
 
-def by_hand(values, errors, n0, n1, t):
+def by_hand(found, values, at, n0, n1, t):
+    """Of a model or a pair, the index `at`."""
+    values, errors, low, high = (
+        np.asarray(getattr(found, name))[(slice(None), *at)]
+        for name in (values, "standard_error", "low", "high")
+    )
+    least = (high - low) / 2 / stats.t.ppf(0.975, np.minimum(n0, n1) - 1)
+    errors = np.maximum(errors, least - errors)
     h = n0 * n1 / (n0 + n1)
     c = h * (t - np.average(t, weights=h))
     c = c / np.sum(c * t)
@@ -41,15 +48,10 @@ def test_of_models_and_their_differences_by_hand(found):
     n1, t = np.asarray(slices.n_positives), np.arange(6.0)
     n0 = np.asarray(slices.n_items) - n1
     for i in (0, 1):
-        expected = by_hand(
-            np.asarray(slices.estimate)[:, i], np.asarray(slices.standard_error)[:, i], n0, n1, t
-        )
+        expected = by_hand(slices, "estimate", (i,), n0, n1, t)
         for name, x in expected.items():
             np.testing.assert_allclose(getattr(trend, name)[i], x, rtol=1e-9, err_msg=name)
-    pair = slices.models
-    expected = by_hand(
-        np.asarray(pair.difference)[:, 1, 0], np.asarray(pair.standard_error)[:, 1, 0], n0, n1, t
-    )
+    expected = by_hand(slices.models, "difference", (1, 0), n0, n1, t)
     for name, x in expected.items():
         np.testing.assert_allclose(getattr(trend.models, name)[1, 0], x, rtol=1e-9, err_msg=name)
     same, falls = np.asarray(trend.p_value)
@@ -103,8 +105,7 @@ def test_undefined_trends(data):
     assert (perfect.slope, perfect.p_value) == (0, 1)
     area = partial(jm.partial_auc, max_fpr=0.1)  # each is 0.1, whose mean is rounded
     perfect = jm.trend(jm.slices(area, labels * 1.0, labels, month))
-    found = perfect.slope, perfect.low, perfect.high, perfect.p_value, perfect.f_p_value
-    assert found == (0, 0, 0, 1, 1)
+    assert (perfect.slope, perfect.p_value, perfect.f_p_value) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -124,6 +125,18 @@ def test_crossed_slices_are_refused(data):
     crossed = jm.slices(jm.roc_auc, scores, labels, (month, np.arange(N) % 2))
     with pytest.raises(ValueError, match="two that are crossed"):
         jm.trend(crossed)
+
+
+def test_slices_without_a_failure_are_not_certain(rng):
+    """Of 25 positives 1 in 500 fails, and then 1 in 50: half of the limits were a point."""
+    labels, month = np.tile(np.arange(80) < 25, 2), np.arange(2).repeat(80)
+    held = 0
+    for _ in range(40):
+        fails = rng.random(160) < np.array([0.002, 0.02])[month]
+        scores = rng.normal(size=160) + np.where(fails, -60, 60) * labels
+        found = jm.trend(jm.slices(jm.roc_auc, scores, labels, month))
+        held += found.low <= -0.018 <= found.high
+    assert held == 40
 
 
 @pytest.mark.slow

@@ -63,6 +63,6 @@ def by_weight(order: Ordered, runs: Runs, weights: HostArray) -> tuple[Ordered, 
     place[:n_valid] = np.argsort(run * len(values) + which, kind="stable")
     order = Ordered(*(x.take(place) for x in order))
     given = given.take(place)
-    begins[1:n_valid] |= given[1:n_valid] != given[: n_valid - 1]
+    begins[1:n_valid] |= given[1:n_valid] != given[: max(n_valid - 1, 0)]
     apart: Any = np.asarray(runs.apart)
     return order, Runs(begins, apart, begins.sum()), given
