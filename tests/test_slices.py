@@ -112,36 +112,6 @@ def test_a_global_threshold_is_that_of_all_negatives(data, weighted):
         np.testing.assert_allclose(found.models.p_value[i], compared.p_value, rtol=2e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("metric", [METRICS[x][0] for x in ("roc_auc", "average_precision")])
-def test_a_slice_leaves_the_others_their_digits(metric, data):
-    """Whatever the unit of its weights is, and where it has positives only."""
-    scores, labels, _, weights = data
-    ids, unit = np.arange(N) // 24, np.array([1.0, 1e-30, 1e9, 1, 1e-9])
-    labels = labels | (ids == 3)
-    alike = jm.slices(metric, scores, labels, ids, weights=weights)
-    found = jm.slices(metric, scores, labels, ids, weights=weights * unit[ids])
-    for key in ("estimate", "standard_error", "low", "high", "difference"):
-        got, wanted = (getattr(x.models if key == "difference" else x, key) for x in (found, alike))
-        np.testing.assert_allclose(got, wanted, rtol=1e-5, err_msg=key)
-    last = jm.confidence_interval(metric, scores, labels, where=ids == 4, weights=weights)
-    np.testing.assert_allclose(found.low[4], last.low, rtol=2e-5)
-
-
-@pytest.mark.parametrize("metric", [METRICS[x][0] for x in ("roc_auc", "average_precision")])
-@pytest.mark.parametrize("ties", [False, True])
-def test_models_that_are_equal_in_a_slice_do_not_differ_there(metric, ties):
-    """What the slices before it hold is not in the digits of its sums of weights."""
-    for seed in range(4):
-        rng = np.random.default_rng(seed)
-        ids, labels, weights = np.arange(N) // 30, rng.random(N) < 0.4, rng.lognormal(size=N)
-        scores = rng.normal(size=(2, N)) + labels
-        scores[1, ids == 2] = scores[0, ids == 2]
-        scores = scores.round() if ties else scores
-        found = jm.slices(metric, scores, labels, ids, weights=weights).models
-        for name, value in (("difference", 0), ("low", 0), ("high", 0), ("p_value", 1)):
-            assert getattr(found, name)[2, 0, 1] == value
-
-
 def test_by_hand():
     scores = [0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9, 0.3]
     labels = [0, 0, 1, 1, 1, 0, 1, 0]
@@ -240,25 +210,6 @@ def test_a_nan_score_is_of_its_slice_and_masked_items_are_of_none(data):
     assert masked.n_items[1] == 0
     assert np.isnan(masked.estimate[1]).all()
     np.testing.assert_array_equal(masked.estimate[2], plain.estimate[2])
-
-
-@pytest.mark.parametrize("missing", [None, np.nan])
-def test_masked_items_may_lack_a_name(data, missing):
-    scores, labels, *_ = data
-    masked = np.arange(N) < 5
-    names = np.arange(N) % 3 if missing else np.array(["a", "b", "c"])[np.arange(N) % 3]
-    lacking = np.where(masked, missing, names)
-    given = (jm.roc_auc, scores[0], labels)
-    for call in (
-        lambda names: jm.slices(*given, names, where=~masked).low,
-        lambda names: jm.slices(*given, (np.arange(N) % 2, names), where=~masked).low,
-        lambda names: jm.fold_interval(*given, names, where=~masked).pooled.low,
-        lambda names: jm.confidence_interval(*given, clusters=names, where=~masked).low,
-        lambda names: jm.compare_samples(*given, names, where=~masked).difference,
-    ):
-        np.testing.assert_array_equal(call(lacking), call(names))
-    with pytest.raises(ValueError, match="slices must not be None or NaN"):
-        jm.slices(*given, lacking, where=np.stack([~masked, np.arange(N) > 3]).any(axis=0))
 
 
 def test_refuses(data):

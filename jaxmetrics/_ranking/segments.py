@@ -61,8 +61,8 @@ def segment_roc_auc(
         segment is not in 0 to num_segments - 1.
 
     NaN where a segment lacks a class or a valid score of it is NaN. The same for all segments
-    of a row if a traced id of a valid item is out of range. Time O(n log n), memory
-    O(n + num_segments).
+    of a row if a traced id of a valid item is out of range, or a traced weight is invalid. Time
+    O(n log n), memory O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm
@@ -123,8 +123,8 @@ def segment_partial_auc(
         a segment is not in 0 to num_segments - 1.
 
     NaN where a segment lacks a class or a valid score of it is NaN. The same for all segments
-    of a row if a traced id of a valid item is out of range. Time O(n log n), memory
-    O(n + num_segments).
+    of a row if a traced id of a valid item is out of range, or a traced weight is invalid. Time
+    O(n log n), memory O(n + num_segments).
 
     Example:
       >>> import jaxmetrics as jm

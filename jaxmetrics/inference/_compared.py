@@ -99,7 +99,7 @@ class Comparison(Result):
       simultaneous_p_value: pairwise, two-sided, adjusted for all comparisons.
       best_set: `[models]` bool, the models that are not significantly worse than the best, by
         one-sided tests. The set contains the truly best model with probability `confidence_level`
-        or more.
+        or more. A model whose metric is NaN, which is not known to be worse, is in it.
       chi2: `[]`, the statistic of the hypothesis that all models are equal; NaN if they differ in a
         direction in which no variance was seen.
       chi2_df: `[]`, its degrees of freedom.
@@ -188,7 +188,8 @@ class Comparison(Result):
         about = (f"{self._caption.metric}: {_some(values)}", *self._of_margin(names))
         if np.isnan(width).all():  # no comparison is defined
             return about
-        best = [str(name) for name, x in zip(names, self.best_set, strict=True) if x]
+        defined = np.asarray(self.best_set) & ~np.isnan(self.estimate)
+        best = [str(name) for name, x in zip(names, defined, strict=True) if x]
         return (*about, f"not significantly worse than the best: {_some(best)}")
 
     def _of_margin(self, names: Sequence[Any]) -> tuple[str, ...]:

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import Any
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.record import choose
@@ -87,6 +89,18 @@ def _nnx_class() -> Any:
     return StreamMetric
 
 
+def _valid(mask: Any) -> Any:
+    """A mask as bool; those of clu may be 0 and 1."""
+    mask = checks.as_array("mask", mask)
+    if mask.dtype == bool:
+        return mask
+    other = (mask != 0) & (mask != 1)
+    if is_concrete(mask) and np.any(other):
+        given = np.asarray(mask)[np.asarray(other)][0]
+        raise ValueError(f"mask must be 0 and 1, got {given}: other numbers are sample_weights")
+    return mask == 1
+
+
 @takes_metric
 def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = False) -> Any:
     """A metric of a stream as a class with the protocol of `clu.metrics` and metrax.
@@ -154,7 +168,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
                 labels,
                 bins=chosen,
                 weights=sample_weights,
-                where=None if mask is None else jnp.asarray(mask) != 0,
+                where=None if mask is None else _valid(mask),
             )
             return cls(digits=state.digits)
 

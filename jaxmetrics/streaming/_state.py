@@ -136,7 +136,7 @@ def update(
     check_state(state, bins, wait=False)
     items = checks.check_items(scores, labels, weights, where, rows_are_problems=True)
     if weights is not None and not is_weighted(state):
-        raise TypeError("the state has no weights: write init(bins, weighted=True)")
+        raise TypeError("the state has no weights: write weighted=True where it is made")
     items = items._replace(scores=checks.unwrapped(items.scores))
     check_batch(items, state.digits.shape[:-3])
     wide = _precision_for(items.weights, state.digits, *items)

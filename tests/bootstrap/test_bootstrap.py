@@ -246,6 +246,17 @@ def test_no_items():
     assert np.isnan(result.replicates).all()
 
 
+def test_a_row_without_weight_leaves_the_others_theirs(rng):
+    scores, labels = rng.normal(size=(2, 50)), rng.random((2, 50)) < 0.4
+    weights = np.array([[1.0], [0.0]]) * np.ones(50)
+    given = {"key": KEY, "n_resamples": FEW}
+    with pytest.warns(UserWarning, match="undefined"):
+        found = jm.bootstrap(jm.roc_auc, scores, labels, weights=weights, **given)
+    alone = jm.bootstrap(jm.roc_auc, scores[0], labels[0], weights=weights[0], **given)
+    close(found.replicates[:, 0], alone.replicates)
+    assert np.isnan(found.replicates[:, 1]).all()
+
+
 def test_replicates_that_are_nan_are_counted_and_said(rng):
     """A user's precision is 0 / 0 in rows that a resample draws no items of."""
 

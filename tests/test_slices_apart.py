@@ -1,0 +1,61 @@
+"""What a slice holds changes nothing in the others, and what masked items hold changes nothing."""
+
+import numpy as np
+import pytest
+
+import jaxmetrics as jm
+
+pytestmark = [pytest.mark.filterwarnings("ignore")]
+
+N = 120
+METRICS = (jm.roc_auc, jm.average_precision)
+RNG = np.random.default_rng(0)
+LABELS, WEIGHTS = RNG.random(N) < 0.5, RNG.random(N) + 0.1
+SCORES = np.round(RNG.normal(size=(2, N)) + LABELS, 1)  # with ties
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_slice_leaves_the_others_their_digits(metric):
+    """Whatever the unit of its weights is, and where it has positives only."""
+    ids, unit = np.arange(N) // 24, np.array([1.0, 1e-30, 1e9, 1, 1e-9])
+    labels = LABELS | (ids == 3)
+    alike = jm.slices(metric, SCORES, labels, ids, weights=WEIGHTS)
+    found = jm.slices(metric, SCORES, labels, ids, weights=WEIGHTS * unit[ids])
+    for key in ("estimate", "standard_error", "low", "high", "difference"):
+        got, wanted = (getattr(x.models if key == "difference" else x, key) for x in (found, alike))
+        np.testing.assert_allclose(got, wanted, rtol=1e-5, err_msg=key)
+    last = jm.confidence_interval(metric, SCORES, labels, where=ids == 4, weights=WEIGHTS)
+    np.testing.assert_allclose(found.low[4], last.low, rtol=2e-5)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+@pytest.mark.parametrize("ties", [False, True])
+def test_models_that_are_equal_in_a_slice_do_not_differ_there(metric, ties):
+    """What the slices before it hold is not in the digits of its sums of weights."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        ids, labels, weights = np.arange(N) // 30, rng.random(N) < 0.4, rng.lognormal(size=N)
+        scores = rng.normal(size=(2, N)) + labels
+        scores[1, ids == 2] = scores[0, ids == 2]
+        scores = scores.round() if ties else scores
+        found = jm.slices(metric, scores, labels, ids, weights=weights).models
+        for name, value in (("difference", 0), ("low", 0), ("high", 0), ("p_value", 1)):
+            assert getattr(found, name)[2, 0, 1] == value
+
+
+@pytest.mark.parametrize("missing", [None, np.nan])
+def test_masked_items_may_lack_a_name(missing):
+    masked = np.arange(N) < 5
+    names = np.arange(N) % 3 if missing else np.array(["a", "b", "c"])[np.arange(N) % 3]
+    lacking = np.where(masked, missing, names)
+    given = (jm.roc_auc, SCORES[0], LABELS)
+    for call in (
+        lambda names: jm.slices(*given, names, where=~masked).low,
+        lambda names: jm.slices(*given, (np.arange(N) % 2, names), where=~masked).low,
+        lambda names: jm.fold_interval(*given, names, where=~masked).pooled.low,
+        lambda names: jm.confidence_interval(*given, clusters=names, where=~masked).low,
+        lambda names: jm.compare_samples(*given, names, where=~masked).difference,
+    ):
+        np.testing.assert_array_equal(call(lacking), call(names))
+    with pytest.raises(ValueError, match="slices must not be None or NaN"):
+        jm.slices(*given, lacking, where=np.stack([~masked, np.arange(N) > 3]).any(axis=0))
