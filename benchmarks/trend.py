@@ -256,6 +256,37 @@ def rows_of_metrics(n: int) -> Iterator[Row]:
                 }
 
 
+FAILING = (  # shares of the positives below all negatives, slice by slice; positives, negatives
+    ((0.002, 0.02), 25, 55),
+    ((0, 0.005, 0.01, 0.015, 0.02, 0.025), 25, 55),
+    ((0.01, 0.05), 20, 200),
+    ((0.001, 0.03), 50, 200),
+    ((0.1, 0.15), 25, 55),
+)
+
+
+def rows_near_one(n: int) -> Iterator[Row]:
+    """Slices in which no positive, or one, is not above all negatives."""
+    for shares, positives, negatives in FAILING:
+        rng, times = np.random.default_rng(0), np.arange(len(shares))
+        labels = np.tile(np.arange(positives + negatives) < positives, len(shares))
+        month = times.repeat(positives + negatives)
+        true = -np.polyfit(times, shares, 1)[0]
+        held = points = 0
+        for _ in range(n):
+            fails = rng.random(len(labels)) < np.array(shares)[month]
+            scores = rng.normal(size=len(labels)) + np.where(fails, -60, 60) * labels
+            found = jm.trend(jm.slices(jm.roc_auc, scores, labels, month))
+            held += found.low <= true <= found.high
+            points += found.low == found.high
+        yield {
+            "failing positives": ", ".join(map(str, shares)),
+            "positives, negatives": f"{positives}, {negatives}",
+            "coverage": f"{held / n:.3f}",
+            "limits that are one point": f"{points / n:.3f}",
+        }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.trend", description=__doc__)
     parser.add_argument("--samples", type=int, default=500, help="data sets per set-up")
@@ -268,6 +299,8 @@ def main() -> None:
     show(Table(title, rows_of_populations(n, options.quick)))
     title = f"Size at 0.05 over 12 slices, {n} samples a row."
     show(Table(title, rows_of_metrics(n)))
+    title = f"Limits of the slope of AUCs near 1, {n} samples a row."
+    show(Table(title, rows_near_one(n)))
 
 
 if __name__ == "__main__":
