@@ -151,7 +151,7 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
       >>> month = ["2026-01"] * 4 + ["2026-02"] * 4 + ["2026-03"] * 4
       >>> found = jm.trend(jm.slices(jm.roc_auc, scores, labels, month, min_items=2))
       >>> print(f"{found.slope:.3f} -+ {found.standard_error:.3f}")
-      0.125 -+ 0.177
+      0.125 -+ 0.178
 
     References: M. B. Brown and A. B. Forsythe, "The small sample behavior of some statistics which
     test the equality of several means", Technometrics 16, 1974; F. E. Satterthwaite, "An
