@@ -74,7 +74,7 @@ def largest_weight(dtype: Any) -> float:
     return 1e28 if np.dtype(dtype).itemsize < 8 else 1e288
 
 
-def power_near(highest: Any) -> Array:
+def power_near(highest: Array) -> Array:
     """A power of two near a number, and 1 for 0; a constant to derivatives."""
     library = namespace(highest)
     if library is np:

@@ -218,13 +218,13 @@ def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
     else:
         weights = sliced.weights.take(order.item)
         begins = places == sliced.begins.take(groups.slice)
-        of_positives, of_negatives = (
-            np.where(begins, 0.0, np.append(0.0, upto).take(places))
-            for upto in (
-                numerics.running_between(sliced.begins, weights * x)
-                for x in (order.positive, ~order.positive)
-            )
-        )
+
+        def before(chosen: HostArray) -> HostArray:
+            """The weight of the chosen items of the slice before each place."""
+            upto = numerics.running_between(sliced.begins, weights * chosen)
+            return np.where(begins, 0.0, np.append(0.0, upto).take(places))
+
+        of_positives, of_negatives = before(order.positive), before(~order.positive)
     columns = np.empty((5, places.shape[1]))
     columns[0] = of_positives[2] - of_positives[1]
     for at, (last, first, after) in ((1, of_negatives), (3, of_positives)):

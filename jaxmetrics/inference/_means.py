@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
@@ -173,21 +172,19 @@ def compare_means(
     _refuse_undefined(items)
     *given, within = _units(items, ids)
     units: Any = at_hand(*given)
-    centre, from_centre, covariance, *rest = near_tree(_moments(*units, within))
-    pairs = pairs_of_means(from_centre, covariance, *rest)
-    if numerics.namespace(centre) is np:
+    estimate, covariance, *rest = near_tree(_moments(*units, within))
+    pairs = pairs_of_means(estimate, covariance, *rest)
+    if numerics.namespace(estimate) is np:
         _warn_of_few(float(rest[0]), "items" if ids is None else "clusters")
-        _warn_of_no_variance(from_centre, pairs.error)
-    found = comparison_of(
-        from_centre,
+        _warn_of_no_variance(estimate, pairs.error)
+    return comparison_of(
+        estimate,
         covariance,
         pairs,
         confidence_level=level,
         reference=reference,
         margin=margin,
-    )
-    estimate = as_default(centre + from_centre)
-    return dataclasses.replace(found, estimate=estimate)._captioned_as("mean")
+    )._captioned_as("mean")
 
 
 class _Units(NamedTuple):
@@ -229,30 +226,19 @@ def _means_of_clusters(
 def _moments(
     values: Array, weights: Array | None, where: Array | None, within: Within | None
 ) -> tuple[Array, ...]:
-    """A centre of the means, and the arguments of `pairs_of_means`, of means from there.
-
-    Far from 0 a variance would else be less than the rounding of the means. Means that are not
-    near to each other have no centre: that of one far away would round all others.
-    """
+    """The arguments of `pairs_of_means`."""
     library = numerics.namespace(values)
     per_item = (None if x is None else library.ravel(x) for x in (weights, where))
     values, _, shares = in_shares(values, *per_item)
     of_items, n, kept, df = shares
-    is_share = library.all(are_shares(values) if within is None else within.is_share)
     means = mean_of(shares, values)
-    middle = library.mean(means)
-    near = library.all(library.abs(means - middle) < library.abs(middle) / 8)
-    centre = library.where(near & ~is_share, middle, 0.0)
-    values = values - centre
-    means = mean_of(shares, values)
-    rounding = 4 * np.finfo(np.float64).eps * library.abs(centre)
-    means = library.where(library.abs(means) <= rounding, 0.0 * means, means)
     errors = of_items * (values - means[:, None])
+    is_share = library.all(are_shares(values) if within is None else within.is_share)
     covariance, draws = numerics.divide(errors @ errors.T, kept, np.nan), n + 0 * means
     if within is not None:
         draws = draws_of_clusters(means, library.diagonal(covariance), draws, df, within)
     apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
-    return centre, means, covariance, n, kept, df, is_share, draws, apart
+    return means, covariance, n, kept, df, is_share, draws, apart
 
 
 def _refuse_undefined(items: Items) -> None:

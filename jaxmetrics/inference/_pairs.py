@@ -357,6 +357,7 @@ def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
     It is 0 if two models are equal, or if no item has influence.
     """
     library = numerics.namespace(variance, covariance, estimate)
-    scale = library.maximum(library.diagonal(covariance), _ROUNDING * estimate**2)
-    scale = library.maximum(scale[:, None], scale[None, :])
-    return numerics.root(library.where(variance > _ROUNDING * scale, variance, 0 * variance))
+    own = _ROUNDING * library.diagonal(covariance)
+    rounding = library.maximum(own, NO_VARIANCE * estimate**2)
+    rounding = library.maximum(rounding[:, None], rounding[None, :])
+    return numerics.root(library.where(variance > rounding, variance, 0 * variance))

@@ -23,6 +23,7 @@ from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
 from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range, range_of
+from jaxmetrics.inference._pairs import of_differences
 from jaxmetrics.inference._planning import (
     FEWEST,
     Effect,
@@ -328,7 +329,7 @@ def _of_observations(
     least = _ROUNDING**2 * jnp.sum(estimate**2, axis=-1)
     if kind == "pair":
         of_both = jnp.sum(of_model, axis=-1)
-        of_difference = jnp.sum(influence[..., 0, :] ** 2 / n, axis=(-1, -2))
+        of_difference = of_differences(jnp.sum(of_classes, axis=-3))[0, 1]
         lost = (of_both > least) & (of_difference <= _ROUNDING * of_both)
     else:
         lost = jnp.sum(of_model, axis=-1) <= least

@@ -138,8 +138,10 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
     values, where = near(checks.unwrapped(given["values"])), near(given.get("where"))
     if isinstance(values, np.ndarray) and not isinstance(where, jax.Array):
         values, where = _padded(values, where)
+    else:
+        values, where = to_program((values, where))
     with ordinary_promotion():
-        updated: State = _update(state, *to_program((values, where)))
+        updated: State = _update(state, values, where)
     return updated
 
 

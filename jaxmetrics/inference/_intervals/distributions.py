@@ -100,7 +100,7 @@ def f_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
 def _outside(square: Any, dimensions: Any, df: Any) -> Array:
     """P(dimensions F > square), for F with `dimensions` and `df`, which may be infinite."""
     if numerics.namespace(square, df) is not np:
-        few, least = jnp.minimum(df, _MOST), float(jnp.finfo(jnp.float32).tiny)
+        few, least = jnp.minimum(df, _MOST), float(np.finfo(np.float32).tiny)
         odds = few / jnp.maximum(square, least)  # infinite ones have slopes that are NaN
         return beta_cdf_of_odds(odds, few / 2, dimensions / 2)
     few = np.minimum(df, _NORMAL)
