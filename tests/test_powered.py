@@ -124,6 +124,16 @@ def test_a_good_proxy_narrows_and_a_useless_one_does_not_widen(metric, rng):
     assert useless.high - useless.low < 1.02 * width
 
 
+def test_a_model_of_equal_scores_may_have_others_that_were_not_drawn(data):
+    _, labels, proxy, known = data
+    equal = np.zeros(N)
+    found = jm.prediction_powered_interval(jm.roc_auc, equal, labels, proxy, labelled=known)
+    assert found.proxy_weight == found.standard_error == 0
+    alike = 0.025 ** (1 / labels[known].sum())  # of the smaller class: Clopper and Pearson
+    expected = [alike / 2, 0.5, 1 - alike / 2]
+    np.testing.assert_allclose([found.low, found.estimate, found.high], expected, rtol=1e-6)
+
+
 def test_chances_are_inverse_weights(data):
     scores, labels, proxy, labelled = data
     chances = np.where(labels, 0.5, 0.2)

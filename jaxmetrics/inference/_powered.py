@@ -223,6 +223,7 @@ def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     own, correction = _units(sample, slopes)
     products, squares = (jnp.sum(x * correction, axis=-1) for x in (own, correction))
     squares = squares + _MISSED_BY_WEIGHT * _of_an_error(sample, slopes)
+    squares = rules.unrounded(squares, slopes[0])
     best = jnp.maximum(-numerics.divide(products, squares, 0.0), 0.0)
     return best, jnp.zeros_like(best)
 
@@ -302,6 +303,7 @@ def _interval(
         part, fourth = (jnp.sum(jnp.where(of_class, x, 0), axis=-1) for x in (squares, squares**2))
         variance = variance + numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan) * part
         spread = spread + jnp.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
+    variance = rules.unrounded(variance, slopes[0])
     df = rules.degrees(variance, spread, 1.0)
     return (*_limits(slopes[0], variance, df, sizes, bounds, level), jnp.sqrt(variance))
 
