@@ -55,8 +55,8 @@ class Slices(Result):
 
     Attributes:
       names: the value of each slice, in order; pairs for crossed slices.
-      n_items: `[slices]`, the number of items.
-      n_positives: `[slices]`, the number of positives.
+      n_items: `[slices]`, the number of items that count.
+      n_positives: `[slices]`, the number of positives that count.
       tested: `[slices]` bool, whether both classes have at least `min_items` items. Simultaneous
         limits and p-values of other slices are NaN, and these do not count in the adjustment.
       estimate: `[slices, models]`, the metric of the slice.
