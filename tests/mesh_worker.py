@@ -1,11 +1,10 @@
-"""The cases of `mesh_cases` on eight devices of one process, compared with one device.
+"""The cases of `mesh_cases` on eight devices, of one process or of two, compared with one device.
 
-    python tests/mesh_worker.py NAME:FORM,...
+    python tests/mesh_worker.py PROCESS PROCESSES PORT NAME:FORM,...
 
 Prints as JSON what went wrong, by name and form; None where nothing did.
 """
 
-import gc
 import json
 import sys
 import warnings
@@ -15,11 +14,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import AxisType, NamedSharding
+from devices import placed as on_mesh
+from jax.experimental.multihost_utils import process_allgather
+from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
-from mesh_cases import ARRAYS, CASES, Case
 
-gc.disable()  # as this process ends soon; a tenth of its time
+process, processes, port = map(int, sys.argv[1:4])
+if processes > 1:
+    jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
+
+from mesh_cases import ARRAYS, CASES, Case  # noqa: E402, whose arrays are made on a device
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "items": {"n": ("m", "d")},
@@ -43,10 +48,7 @@ def placed(case: Case, mode: str, kind: str, layout: str) -> tuple[Any, Any]:
     """What a call of arrays on the mesh returns, and one of the same arrays on one device."""
     mesh = mesh_of(kind)
     specs = specs_of(case, layout)
-    arrays = [
-        jax.device_put(x, NamedSharding(mesh, spec))
-        for x, spec in zip(case.arrays(), specs, strict=True)
-    ]
+    arrays = [on_mesh(x, spec, mesh) for x, spec in zip(case.arrays(), specs, strict=True)]
     expected = case.function(*case.arrays())
     if mode == "context" or (mode == "eager" and case.differentiated):
         with jax.set_mesh(mesh):
@@ -90,6 +92,8 @@ def what_is_wrong(compare: Callable[..., tuple[Any, Any]], *arguments: Any) -> s
     try:
         found, expected = compare(*arguments)
         for x, y in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+            if isinstance(x, jax.Array) and not x.is_fully_addressable:
+                x = process_allgather(x, tiled=True)
             x, y = (np.asarray(value, np.float64) for value in (x, y))
             np.testing.assert_allclose(x, y, 2e-6, 1e-6)
     except Exception as error:
@@ -108,7 +112,9 @@ def main(cases: str) -> None:
         how = rest if mode == "shard_map" else (mode, *rest)
         results.setdefault(name, {})[form] = what_is_wrong(compare, CASES[name], *how)
     print(json.dumps(results))
+    if processes > 1:
+        jax.distributed.shutdown()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main(*sys.argv[4:])

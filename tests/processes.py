@@ -16,7 +16,7 @@ def environment(devices, **variables):
     return {**os.environ, "JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags, **variables}
 
 
-def printed(worker, processes, *more):
+def printed(worker, processes, *more, timeout=600):
     """What each of these processes printed last, as JSON; they have eight devices in all.
 
     A process gets its number, the number of processes, a port, and what more is given.
@@ -31,13 +31,14 @@ def printed(worker, processes, *more):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
-            env=environment(8 // processes),
+            # XLA needs more threads than there are devices: each waits in a collective for others.
+            env=environment(8 // processes, NPROC="32"),
         )
         for i in range(processes)
     ]
     found = []
     for process in started:
-        output, errors = process.communicate(timeout=600)
+        output, errors = process.communicate(timeout=timeout)
         assert process.returncode == 0, errors
         found.append(json.loads(output.splitlines()[-1]))
     return found

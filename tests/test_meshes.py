@@ -1,11 +1,7 @@
 """Arrays on meshes: every public function on eight devices, and what becomes of shardings."""
 
-import json
-import subprocess
-import sys
 from functools import cache, partial
 from itertools import product
-from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -15,27 +11,19 @@ from fast import in_turn, marked
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from mesh_cases import BINS, CASES, FIRST, FIRST_CASES, FORMS, M, N
-from processes import environment
+from processes import printed
 
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, streaming
 
-WORKER = Path(__file__).with_name("mesh_worker.py")
 SCORES, LABELS = CASES["roc_auc"].arrays()
 
 
 @cache
-def on_eight_devices(cases):
+def on_eight_devices(cases, processes=1):
     """Of pairs of a name and a form: by these, what went wrong on eight devices, or None."""
-    done = subprocess.run(
-        [sys.executable, WORKER, ",".join(map(":".join, cases))],
-        capture_output=True,
-        text=True,
-        # XLA needs more threads than there are devices: each waits in a collective for the others.
-        env=environment(8, NPROC="32"),
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    named = ",".join(map(":".join, cases))
+    return printed("mesh_worker.py", processes, named, timeout=None)[0]
 
 
 @pytest.mark.parametrize(("name", "form"), FIRST_CASES)
@@ -49,6 +37,26 @@ def test_everything_is_the_same_on_eight_devices(form):
     found = on_eight_devices(tuple(product(CASES, FORMS)))
     wrong = {name: forms[form] for name, forms in found.items() if forms.get(form)}
     assert not wrong
+
+
+BY_PROCESSES = (
+    ("one_vs_rest", "eager Auto items"),
+    ("bootstrap", "eager Explicit items"),
+    ("segment_roc_auc", "eager Explicit items"),
+    ("confidence_interval", "eager Auto models"),
+)
+
+
+@pytest.mark.parametrize(("name", "form"), BY_PROCESSES)
+def test_the_same_on_two_processes(name, form):
+    assert on_eight_devices(BY_PROCESSES, 2)[name][form] is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("form", [x for x in FORMS if x.startswith("eager")])
+def test_everything_is_the_same_on_two_processes(form):
+    found = on_eight_devices(tuple(product(CASES, [form])), 2)
+    assert {name for name, forms in found.items() if forms[form]} == set()
 
 
 def test_every_public_function_of_arrays_is_a_case():

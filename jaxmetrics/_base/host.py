@@ -129,6 +129,23 @@ def is_divided(array: Any) -> bool:
     return isinstance(array, jax.Array) and is_concrete(array) and len(array.devices()) > 1
 
 
+def gathered(tree: T) -> T:
+    """The pytree, with arrays of which other processes hold parts as NumPy's, whole.
+
+    All processes must call this, as they must any program of such arrays.
+    """
+
+    def of(x: Any) -> Any:
+        if not isinstance(x, jax.Array) or not is_concrete(x) or x.is_fully_addressable:
+            return x
+        from jax.experimental.multihost_utils import process_allgather  # rarely needed
+
+        return np.asarray(x) if x.is_fully_replicated else process_allgather(x, tiled=True)
+
+    found: T = jax.tree.map(of, tree)
+    return found
+
+
 def at_hand(*arrays: Any) -> tuple[Any, ...]:
     """The arrays, as NumPy views where they lie in the memory of the CPU that computes."""
     if is_compiling() or not on_cpu():

@@ -93,11 +93,13 @@ class Result(abc.ABC):
 
     def _is_readable(self) -> bool:
         """Whether all leaves are numbers, or arrays whose values this process knows."""
-        return all(
-            isinstance(x, (np.ndarray, np.generic, int, float))
-            or (isinstance(x, jax.Array) and is_concrete(x) and x.is_fully_addressable)
-            for x in jax.tree.leaves(self)
-        )
+
+        def known(x: Any) -> bool:
+            if isinstance(x, jax.Array):
+                return is_concrete(x) and (x.is_fully_addressable or x.is_fully_replicated)
+            return isinstance(x, (np.ndarray, np.generic, int, float))
+
+        return all(map(known, jax.tree.leaves(self)))
 
     @property
     def _caption(self) -> Caption:

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, is_compiling
+from jaxmetrics._base.host import all_concrete, gathered, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Result, Table, interval_columns
@@ -144,12 +144,13 @@ def fold_interval(
     names, ids = checks.check_slices("folds", folds, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
-    options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
-    pooled = confidence_interval(metric, scores, labels, **options)
+    items = gathered(items)
     of_metric, exchanged = with_influence(metric, items)
     given = given_of(exchanged, ids, len(names), one_threshold=False)
     form, levels = form_of(of_metric, chosen_method(of_metric)), np.array([_NEAR, level])
     found = limits_of(found_of(given, form, levels), form, levels)
+    options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
+    pooled = confidence_interval(metric, scores, labels, **options)
     values, below, above, error = (x[:, 0] if items.scores.ndim == 1 else x for x in found)
     (least, low), (most, high) = (np.moveaxis(x, -1, 0) for x in (below, above))
     warn_of_undefined(values)

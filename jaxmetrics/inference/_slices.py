@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, is_compiling
+from jaxmetrics._base.host import all_concrete, gathered, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import default_float
@@ -202,6 +202,7 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
+    items = gathered(items)
     how: Any = {"min_items": min_items, "one_threshold": threshold == "global", "level": level}
     found = slices_of_items(metric, items, names, ids, **how, level_alone=level)
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -57,6 +58,8 @@ def check_digits(digits: Any, name: str) -> None:
 
 
 def is_ready(digits: Any) -> bool:
-    """Whether digits can be read without waiting for a device."""
+    """Whether digits can be read without waiting for a device, or for another process."""
+    if isinstance(digits, jax.Array) and not digits.is_fully_addressable:
+        return False
     ready = getattr(digits, "is_ready", None)  # a NumPy array has none
     return ready is None or bool(ready())

@@ -8,7 +8,15 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, library_program
-from jaxmetrics._base.host import all_concrete, at_hand, is_concrete, is_divided, near_tree, on_cpu
+from jaxmetrics._base.host import (
+    all_concrete,
+    at_hand,
+    gathered,
+    is_concrete,
+    is_divided,
+    near_tree,
+    on_cpu,
+)
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
@@ -117,7 +125,7 @@ def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
     """
     if not is_concrete(estimate):
         return
-    lost = np.isnan(np.asarray(estimate))
+    lost = np.isnan(np.asarray(gathered(estimate)))
     if not lost.any():
         return
     of, some, then = "", "", ""
