@@ -291,8 +291,9 @@ def _draw_trends(
     ):
         arranged: Any = jax.tree.map(
             lambda x: x[:, np.array(order)] if x.ndim > 1 else x,
-            replace(found, names=slices.values, models=None),
+            replace(found, names=slices.values, models=None, effective=None),
         )
+        arranged = replace(arranged, effective=found.effective)  # of classes, not of models
         shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
         draw_trend(arranged, times=trend.times, area="interval, all slices at once", **shown)
     return figure

@@ -5,10 +5,11 @@ import json
 
 import numpy as np
 import pandas as pd
+import pytest
 from months import MONTHS, N
 
 from jaxmetrics import _report, plots
-from jaxmetrics._report import _page
+from jaxmetrics._report import _figures, _page
 from tests.command import run
 
 
@@ -60,6 +61,26 @@ def test_the_page_begins_with_what_is_worse(data, tmp_path):
     assert "too few months for a trend of old, new and new minus old" in page
     assert "no significant trend" not in page
     assert 0 < page.index("AUC, by device") < page.index("AUC, by month")
+
+
+@pytest.mark.parametrize("order", [[0], [2, 0, 1]])
+def test_the_figure_of_a_report_has_any_number_of_models(order, data, tmp_path):
+    scores, labels, month = data
+    columns = {f"model {i}": row for i, row in enumerate([*scores, scores.sum(axis=0)])}
+    chosen = list(columns)[: len(order)]
+    pd.DataFrame({"y": labels * 1, **columns, "month": month}).to_csv(tmp_path / "d.csv")
+    problem = _report.problem_of_file(
+        tmp_path / "d.csv", label="y", scores=chosen, slices=["month"]
+    )
+    (part,) = _report.evaluate_problem(
+        problem, _report.Settings(n_resamples=20), lambda *x: None
+    ).slices
+    names = [chosen[i] for i in order]
+    ax, *_ = _figures._draw_trends(part, names, order, "colour").axes
+    lines = {x.get_label(): x.get_ydata() for x in ax.lines}
+    for name in names:
+        (drawn,) = (y for label, y in lines.items() if label.startswith(f"{name}, trend"))
+        np.testing.assert_allclose(drawn, part.compared[0].estimate[:, chosen.index(name)])
 
 
 def test_figure(found):
