@@ -168,7 +168,8 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
 
     found: Any
     if all_concrete(*items) or len(items.scores) == 1:
-        found = zip(*map(of_model, items.scores), strict=True)
+        models = (items.scores[i] for i in range(len(items.scores)))  # also of other processes
+        found = zip(*map(of_model, models), strict=True)
     else:
         with double_precision():
             found = lax.map(of_model, items.scores)  # compiled once for all models

@@ -153,10 +153,14 @@ class Range(NamedTuple):
     def pair_sums(self, kernel: Kernel, weights: Array) -> Array:
         """At each row the sum of weight times f(place - place of the row) over all rows."""
         own = kernel.at(jnp.zeros((), self.places.dtype)) * weights
+        return self.sums_of_others(kernel, weights) + own
+
+    def sums_of_others(self, kernel: Kernel, weights: Array) -> Array:
+        """As `pair_sums`, but a row is left out of its own sum, as items are by `_pair_sums`."""
         back = self.reversed()
         above = back._of_devices_before(kernel.above, jnp.flip(weights))
         below = self._of_devices_before(kernel.below, weights)
-        return pair_sums(kernel, self.places, weights, None) + own + below + jnp.flip(above)
+        return pair_sums(kernel, self.places, weights, None) + below + jnp.flip(above)
 
     def sums_from(self, kernel: Kernel, weights: Array) -> Array:
         """At each row the sum of weight times f(place of the row - place) over all rows."""

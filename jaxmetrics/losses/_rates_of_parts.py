@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +21,8 @@ from jaxmetrics.losses._range import (
 from jaxmetrics.losses._rows import Row, of_negatives, weight_of_positives
 from jaxmetrics.losses._surrogates import placed, slopes_in_scores
 from jaxmetrics.losses._top_set import edge_of_shares
+
+Pair: TypeAlias = tuple[Array, Array]
 
 
 def recall_of_parts(
@@ -80,14 +83,29 @@ def _average_precision(items: Row, axis_name: AxisName) -> tuple[Array, Array]:
     value = divide(sum_of_devices(items.positives * (1 - precision), axis_name), total, 0.0)
 
     # Slopes of the loss in the two sums of each item, and from these, by the chain rule, in places.
-    in_found = -divide(items.positives, total * all_above, 0.0)
+    in_found = -divide(divide(items.positives, all_above, 0.0), total, 0.0)
     in_sums = in_found, -in_found * precision
-    slope = kernel.derivative()
-    own = back(tuple(here.pair_sums(slope, x) for x in of_rows))
     in_sums_of_rows, _, _ = in_range(items, in_sums, axis_name)
-    others = back(tuple(here.sums_from(slope, x) for x in in_sums_of_rows))
+    slope = kernel.derivative()  # of the distance to either side alike
+    at_once = slope.at(jnp.zeros((), items.scores.dtype))
+    at_rows = back(of_rows)
+    # In its row. XLA may round in two ways what it computes twice, but not these weights.
+    alone = at_rows[1] == items.weights
+
+    def from_others(own: Pair, of_rows: Pair, at_rows: Pair) -> Iterator[Array]:
+        """Two sums of the slopes times a number of each item, without the item itself."""
+        others = back(tuple(here.sums_of_others(slope, x) for x in of_rows))
+        for x, together, other in zip(own, at_rows, others, strict=True):
+            yield other + at_once * jnp.where(alone, 0, together - x)
+
     of_found, of_all = (
-        weight * other - of_sum * sums
-        for weight, other, of_sum, sums in zip(weights, others, in_sums, own, strict=True)
+        weight * of_sums - in_sum * of_weights
+        for weight, in_sum, of_weights, of_sums in zip(
+            weights,
+            in_sums,
+            from_others(weights, of_rows, at_rows),
+            from_others(in_sums, in_sums_of_rows, back(in_sums_of_rows)),
+            strict=True,
+        )
     )
     return value, of_found + of_all

@@ -1,10 +1,13 @@
 """Losses of average precision and of the recall at an FPR."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from every_loss import sample
+from jax.sharding import AxisType, PartitionSpec
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
@@ -24,6 +27,37 @@ def test_average_precision_against_all_pairs(rng, x64):
     expected = 1 - np.average(precision[labels], weights=weights[labels])
     found = jm.losses.average_precision_loss(scores, labels, weights=weights, temperature=0.3)
     assert_allclose(found, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [1e-20, 1e-30, 0.0])
+def test_a_tiny_weight_has_the_slopes_of_none(weight):
+    """Though the square of the weight above the item is too small for a float."""
+
+    def loss(scores, weights):
+        return jm.losses.average_precision_loss(scores, [1, 0, 1], weights=weights)
+
+    slopes = jax.grad(loss, argnums=(0, 1))(jnp.array([200.0, 100, 0]), jnp.array([weight, 1, 1]))
+    assert_allclose(slopes[0], 0)
+    assert_allclose(slopes[1], [-0.75, 0.25, -0.25], rtol=1e-6)
+
+
+def test_devices_do_not_lose_slopes_to_the_pair_of_an_item_with_itself():
+    """Where one negative has nearly all weight, a slope in places is multiplied by 6e7."""
+    scores = np.float32([-1.05, -0.36, 0.81, -1.25, -1.28, 1.07])
+    weights = np.float32([2e9, 7e9, 7e-3, 2e-4, 4e3, 1e-3])
+    labels = np.array([1, 0, 1, 0, 1, 0])
+    mesh = jax.make_mesh((2,), ("items",), axis_types=(AxisType.Auto,))
+
+    def slopes(scores, labels, weights, **axis):
+        loss = partial(jm.losses.average_precision_loss, labels=labels, weights=weights, **axis)
+        return jax.grad(loss)(scores)
+
+    parts = PartitionSpec("items")
+    of_parts = jax.shard_map(
+        partial(slopes, axis_name="items"), mesh=mesh, in_specs=parts, out_specs=parts
+    )
+    assert_allclose(slopes(scores, labels, weights), 0)
+    assert_allclose(jax.jit(of_parts)(scores, labels, weights), 0)
 
 
 def test_all_positives_are_found_where_every_negative_may_pass():
