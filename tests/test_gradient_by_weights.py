@@ -54,6 +54,23 @@ def test_partial_auc_equals_its_closed_form(limit, trial):
     np.testing.assert_allclose(variance(metric, scores, labels), expected, rtol=1e-9)
 
 
+@pytest.mark.parametrize("only", [0, 1])
+def test_a_row_of_one_class_adds_nothing(only, rng):
+    """To the slopes in weights that all rows share, if its NaN is left out of the sum."""
+    scores, labels, weights = sample(rng, 20)
+    both = np.stack([labels, np.full(20, only, bool)])
+    for metric in (
+        jm.roc_auc,
+        partial(jm.partial_auc, max_fpr=0.4, min_tpr=0.2),
+        partial(jm.recall_at_fpr, max_fpr=0.4, method="linear"),
+        jm.average_precision,
+    ):
+        alone = jax.grad(lambda w, metric=metric: metric(scores, labels, weights=w))
+        shared = jax.grad(lambda w, metric=metric: jnp.nansum(metric(scores, both, weights=w)))
+        at = jnp.asarray(weights, float)
+        np.testing.assert_allclose(shared(at), alone(at), rtol=1e-12)
+
+
 def test_weights_and_ties_against_finite_differences(rng):
     scores, labels, weights = sample(rng, 60)
     weights = weights.astype(float)

@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
@@ -47,11 +48,15 @@ def _ratio(x: Array, y: Array) -> Array:
     return x / y
 
 
-@_ratio.defjvp
+@functools.partial(_ratio.defjvp, symbolic_zeros=True)
 def _slope_of_ratio(primals: Any, tangents: Any) -> tuple[Array, Array]:
     (x, y), (of_x, of_y) = primals, tangents
     found = _ratio(x, y)
-    return found, _ratio(of_x - found * of_y, y)
+    if isinstance(of_y, SymbolicZero):
+        moved = of_x
+    else:
+        moved = -found * of_y if isinstance(of_x, SymbolicZero) else of_x - found * of_y
+    return found, _ratio(moved, y)
 
 
 def rates(counts: Array, total: Array) -> Array:
@@ -62,7 +67,7 @@ def rates(counts: Array, total: Array) -> Array:
     this denominator is the same everywhere, and divides.
     """
     if namespace(counts, total) is jnp:
-        total = jnp.where(counts >= -1, total, counts)
+        return divide(counts, jnp.where(counts >= -1, total, counts), jnp.nan)
     quotients: Array = counts / total
     return quotients
 

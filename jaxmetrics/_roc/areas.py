@@ -63,7 +63,7 @@ def roc_auc(placed: Placements) -> Array:
     placed = placed.near_one()
     twice = 2 * placed.total_negatives
     outranked = placed.summed(lambda part: part.total(twice - part.above - part.not_below))
-    return within(outranked / (twice * placed.total_positives), 0, 1)
+    return within(divide(outranked, twice * placed.total_positives, np.nan), 0, 1)
 
 
 def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
@@ -159,7 +159,7 @@ def partial_auc(
 
         return at_each(of_window, limits)
 
-    raw = placed.summed(in_pairs, max_fpr) / (n_negative * n_positive)
+    raw = divide(placed.summed(in_pairs, max_fpr), n_negative * n_positive, np.nan)
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
 

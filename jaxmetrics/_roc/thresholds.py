@@ -118,7 +118,9 @@ def _way(placed: Placements, at: Array, fps: Array, fps_beyond: Array) -> Array:
 
 def _caught_between(part: Groups, max_fpr: Array) -> Array:
     """The weight of the positives left of `max_fpr`, on the ROC curve with straight lines."""
-    fpr, before = (rates(x, part.total_negatives) for x in (part.not_below, part.above))
+    some = part.total_negatives > 0  # a NaN would enter the slopes in weights that rows share
+    n_negative = part.library.where(some, part.total_negatives, 1)
+    fpr, before = (rates(x, n_negative) for x in (part.not_below, part.above))
 
     def at(max_fpr: Array) -> Array:
         limit = max_fpr[..., None]
