@@ -43,6 +43,19 @@ def test_models_that_are_equal_in_a_slice_do_not_differ_there(metric, ties):
             assert getattr(found, name)[2, 0, 1] == value
 
 
+def test_models_without_errors_are_compared_as_outside_of_slices():
+    """Also one with an area of 0, of which rounding leaves a variance that is not exactly 0."""
+    rng = np.random.default_rng(7)
+    labels, first = rng.random(400) < 0.3, np.zeros(400, int)
+    perfect, equal = labels + rng.random(400) / 10, np.full(400, 0.5)
+    for scores in ([equal, perfect], [equal, -perfect], [perfect, -perfect]):
+        found = jm.slices(jm.roc_auc, np.stack(scores), labels, first).models
+        alone = jm.compare(jm.roc_auc, np.stack(scores), labels)
+        for name in ("difference", "low", "high", "p_value"):
+            got, wanted = getattr(found, name)[0, 0, 1], getattr(alone, name)[0, 1]
+            np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-12)
+
+
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_masked_items_may_lack_a_name(missing):
     masked = np.arange(N) < 5

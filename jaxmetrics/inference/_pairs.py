@@ -175,7 +175,8 @@ def pairs_of(
     shares = library.concatenate([apart, library.full_like(apart[:1], mixed)])
     # Two models without any variance, such as perfect ones, may be different in the population.
     # Other models whose difference has no variance are equal.
-    constant = library.diagonal(covariance.total) <= _ROUNDING**2 * estimate**2
+    largest = library.max(library.where(library.isnan(estimate), 0.0, library.abs(estimate)))
+    constant = library.diagonal(covariance.total) <= (_ROUNDING * largest) ** 2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, numerics.root(total))
     curvature = None if bounds is None else bounds.curvature

@@ -14,7 +14,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete
+from jaxmetrics._base.host import all_concrete, gathered
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -128,7 +128,8 @@ def permutation_test(
     ranks, estimate = _ranks(flat), evaluate_chosen(metric, items)
     warn_of_undefined(estimate, "model", names_in(scores))
     if all_concrete(ranks, estimate):
-        _refuse_values(estimate, evaluate_chosen(metric, items._replace(scores=ranks)))
+        ranked = evaluate_chosen(metric, items._replace(scores=ranks))
+        _refuse_values(*gathered((estimate, ranked)))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(
