@@ -226,10 +226,11 @@ def _no_label(ids: Array) -> Any:
 def group_table(groups: Array, num_groups: int) -> Array:
     """The group of each label, -1 if out of range, in few bytes, to stay in the cache."""
     allowed = (groups >= 0) & (groups < num_groups)
-    return jnp.where(allowed, groups, -1).astype(_small(num_groups))
+    return jnp.where(allowed, groups, -1).astype(narrowest(num_groups))
 
 
-def _small(n: int) -> Any:
+def narrowest(n: int) -> Any:
+    """The dtype of whole numbers up to n."""
     return jnp.int16 if n < 2**15 else jnp.int32
 
 
@@ -253,7 +254,7 @@ def walked_groups(predicted: Array, table: Array | None) -> Array:
 
 def _walk(ids: _NarrowIds, num_groups: int, checked: bool) -> Matches:
     places, rows = ids.predicted.shape
-    counting = _small(places + 1)
+    counting = narrowest(places + 1)
     nowhere = np.iinfo(counting).max
     every = jnp.arange(num_groups, dtype=ids.predicted_groups.dtype)[:, None]
 
@@ -304,7 +305,7 @@ def over_columns(condition: Callable[[Any, Any], Array], columns: tuple[Array, .
         return total + condition(one, columns).astype(total.dtype), None
 
     shape = np.broadcast_shapes(*(x.shape for x in columns))
-    total, _ = varying.scan(step, jnp.zeros(shape, jnp.int16), columns)
+    total, _ = varying.scan(step, jnp.zeros(shape, narrowest(shape[0])), columns)
     return total
 
 

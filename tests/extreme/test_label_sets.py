@@ -294,3 +294,10 @@ def test_the_highest_id_of_32_bits_is_a_label(kind):
     predicted, relevant = np.array([[last, 7]], kind), np.array([[7, last]], kind)
     assert jm.extreme.positive_coverage_at_k(predicted, relevant, k=1) == 0.5
     assert jm.extreme.positive_coverage_at_k(predicted, relevant[:, 1:], k=1) == 1
+
+
+@pytest.mark.slow
+def test_a_list_of_more_relevant_labels_than_16_bits_count():
+    labels = np.arange(1 << 15)[None]
+    found = jm.extreme.k_for_recall(labels, labels, min_recall=1.0, n_labels=1 << 15)
+    assert found == 1 << 15
