@@ -21,6 +21,7 @@ from interval_rules import (
 )
 from scipy import special, stats
 
+import jaxmetrics as jm
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import in_double
 from jaxmetrics.inference._intervals import areas, rules
@@ -233,3 +234,19 @@ def test_coverage(rng):
     assert above < 0.02  # rare low positives that were not drawn are allowed for
     by_wald = np.abs(sample.estimate - area) <= 1.96 * doubled(rules.standard_error, sample)
     assert np.mean(by_wald) < 0.93  # what the rule is for
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.1, 3.7])
+def test_equal_weights_leave_no_variance_by_rounding(weight):
+    """Of precisions of reversed scores, in rows and in a program, as of one row."""
+    labels = np.random.default_rng(0).random((64, 101)) < 0.3
+    scores = np.where(labels, 0.0, 1.0)
+
+    def interval(weights=None):
+        return jm.confidence_interval(jm.average_precision, scores, labels, weights=weights)
+
+    expected, weights = interval(), np.full(101, weight)
+    for found in (interval(weights), jax.jit(interval)(weights)):
+        np.testing.assert_array_equal(found.standard_error, 0)
+        np.testing.assert_allclose(found.low, expected.low, rtol=1e-5)
+        np.testing.assert_allclose(found.high, expected.high, rtol=1e-5)

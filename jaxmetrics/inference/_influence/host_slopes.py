@@ -22,6 +22,7 @@ from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.host_placements import OneClass, OnHost
 from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.record import Chosen, Options
+from jaxmetrics.inference._intervals.effective import spread_of_weights
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
@@ -31,7 +32,6 @@ _FEW_ROWS = 64  # up to so many take less time here than the first call of such 
 _FEWEST = 64  # the fewest groups that a program is compiled for
 _PART = 1 << 15  # the most; parts have the slopes of all, as a metric is linear in the sum of all
 _FEW = 1 << 14  # items; fewer are sorted sooner than the head that counts is found
-_ROUNDING = 1e-13
 
 
 class _Rows(NamedTuple):
@@ -351,17 +351,18 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
     n, items, bounds, weights, centred, mean = rows
     size = total = weights.sum()
-    squares, lean, least = weights, 0.0, 0.0
+    squares = weights
     if items.weights is not None and total:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         size = total**2 / squares.sum()
         # The weights are random as the scores are: the deviation of weight * slope is from its mean
         # over the items.
-        lean = 2 * mean * np.einsum("i,i", squares, centred)
-        lean = lean + mean**2 * (squares.sum() - total**2 / n)
-        least = _ROUNDING * mean**2 * squares.sum()  # rounding of a variance of 0
-    spread = np.einsum("i,i,i", squares, centred, centred) + lean
-    spread = np.where(spread > least, spread, 0.0)
+        spread = np.einsum("i,i,i", squares, centred, centred)
+        spread += 2 * mean * np.einsum("i,i", squares, centred)
+        spread += mean**2 * (squares.sum() - total**2 / n)
+        spread = spread_of_weights(spread, mean, squares.sum())
+    else:
+        spread = np.einsum("i,i,i", squares, centred, centred)
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread
 
 

@@ -35,6 +35,7 @@ from jaxmetrics.inference._influence.sums_over_positives import (
     is_sum_over_positives,
     slopes_in_order,
 )
+from jaxmetrics.inference._intervals.effective import spread_of_weights
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
@@ -133,7 +134,8 @@ def _moments(
                 mean = slopes.means[kind][..., 0] * unit
                 lean = 2 * mean * jnp.sum(squares * slope, axis=-1)
                 spread = spread + lean + mean**2 * (total - numerics.divide(whole**2, n, 0.0))
-            return size * unbiased * jnp.maximum(spread, 0), size
+                spread = spread_of_weights(spread, mean, total)
+            return size * unbiased * spread, size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)

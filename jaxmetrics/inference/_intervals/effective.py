@@ -12,6 +12,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
 _ROUNDING = 1e-9
+_OF_SQUARES = 1e-13  # the rounding of a sum of squares
 
 
 class Shares(NamedTuple):
@@ -64,6 +65,16 @@ def nearly_whole(n: Array) -> Array:
     library = numerics.namespace(n)
     whole = library.round(n)
     found: Array = library.where(library.abs(n - whole) < _ROUNDING * n, whole, n)
+    return found
+
+
+def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
+    """The spread of weights times values; 0 where it is the rounding of 0, as of equal ones.
+
+    `squares` is the sum of the squares of the weights, and `mean` that of the values.
+    """
+    library = numerics.namespace(spread)
+    found: Array = library.where(spread > _OF_SQUARES * mean**2 * squares, spread, 0 * spread)
     return found
 
 
