@@ -1,5 +1,7 @@
 """What a slice holds changes nothing in the others, and what masked items hold changes nothing."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,24 @@ def test_models_without_errors_are_compared_as_outside_of_slices():
         for name in ("difference", "low", "high", "p_value"):
             got, wanted = getattr(found, name)[0, 0, 1], getattr(alone, name)[0, 1]
             np.testing.assert_allclose(got, wanted, rtol=1e-6, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [None, 0.7, 1e-20])
+def test_one_threshold_on_a_line_does_not_depend_on_the_unit_of_weights(weight):
+    """Of models of equal scores, and of perfect ones, whose errors are rounding."""
+    recall = partial(jm.recall_at_fpr, max_fpr=0.2, method="linear")
+    given = {"min_items": 3, "threshold": "global"}
+    for n in (30, 90, 200):
+        weights = None if weight is None else np.full(n, weight)
+        labels, first = np.arange(n) % 5 < 2, np.zeros(n, int)
+        both = jm.slices(recall, np.zeros((2, n)), labels, first, weights=weights, **given)
+        alone = jm.compare(recall, np.zeros((2, n)), labels)
+        np.testing.assert_allclose(both.models.low[0, 0, 1], alone.low[0, 1], rtol=1e-5)
+        ids = np.arange(n) % 3
+        labels = labels | (ids == 0)
+        found = jm.slices(recall, labels * 1.0, labels, ids, weights=weights, **given).rest
+        expected = jm.slices(recall, labels * 1.0, labels, ids, **given).rest
+        np.testing.assert_allclose(found.low, expected.low, rtol=1e-5)
 
 
 @pytest.mark.parametrize("missing", [None, np.nan])

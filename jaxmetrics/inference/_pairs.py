@@ -24,6 +24,7 @@ from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_cluster
 _MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
 _FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last
 _ROUNDING = 1e-12
+_OF_LIMITS = 1e-8  # the rounding of an error that rests on where a limit of a rate lies
 NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _MANY = 100.0  # degrees of freedom from which on the lower tail needs no correction
 _SEEN = 0.6  # negatives that a window holds at the least
@@ -176,7 +177,7 @@ def pairs_of(
     # Two models without any variance, such as perfect ones, may be different in the population.
     # Other models whose difference has no variance are equal.
     largest = library.max(library.where(library.isnan(estimate), 0.0, library.abs(estimate)))
-    constant = library.diagonal(covariance.total) <= (_ROUNDING * largest) ** 2
+    constant = library.diagonal(covariance.total) <= (_OF_LIMITS * largest) ** 2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, numerics.root(total))
     curvature = None if bounds is None else bounds.curvature
