@@ -144,6 +144,8 @@ def fold_interval(
     names, ids = checks.check_slices("folds", folds, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
+    if not names:
+        raise ValueError("folds must be one or more, got none: there are no items")
     items = gathered(items)
     of_metric, exchanged = with_influence(metric, items)
     given = given_of(exchanged, ids, len(names), one_threshold=False)

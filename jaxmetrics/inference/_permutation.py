@@ -10,11 +10,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, gathered
+from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -24,6 +25,8 @@ from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
+
+_ROUNDING = 1e-13  # of a metric, beside its value
 
 
 @functools.partial(
@@ -115,7 +118,7 @@ def permutation_test(
     A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
     for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
     """
-    items = checks.check_items(scores, labels, None, where)
+    items = at_least_one(checks.check_items(scores, labels, None, where))
     n_models = checks.check_models(items)
     request = Request(key, n_resamples, memory_budget=memory_budget)
     request.check(n_values=n_models * (n_models - 1))
@@ -157,10 +160,12 @@ def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
     """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
     both = jnp.stack(values)
     swapped = both[..., 0] - both[..., 1]  # `[pairs, 1 + n_resamples]`
-    found = swapped[:, 0]
-    # A tolerance, as equal differences may be sums in another order, rounded differently.
+    # Equal values, and equal differences, may be sums in another order, rounded differently.
+    rounding = _ROUNDING * jnp.max(jnp.abs(both[:, 0]), axis=-1)
+    found = jnp.where(jnp.abs(swapped[:, 0]) <= rounding, 0, swapped[:, 0])
     extreme = jnp.abs(swapped) >= jnp.abs(found[:, None]) * (1 - 1e-9)
-    p = jnp.where(jnp.isnan(found), jnp.nan, jnp.mean(extreme, axis=-1, dtype=jnp.float64))
+    count = jnp.sum(extreme, axis=-1, dtype=jnp.float64)
+    p = jnp.where(jnp.isnan(found), jnp.nan, numerics.rates(count, jnp.float64(len(both[0]))))
     model = np.arange(len(estimate))
     side = np.sign(model - model[:, None])  # 1 where the pair is, -1 where it is turned around
     pair = np.zeros_like(side)

@@ -203,7 +203,11 @@ def slices(
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
     items = gathered(items)
-    how: Any = {"min_items": min_items, "one_threshold": threshold == "global", "level": level}
+    how: Any = {
+        "min_items": min_items,
+        "one_threshold": threshold == "global" and len(ids) > 0,
+        "level": level,
+    }
     found = slices_of_items(metric, items, names, ids, **how, level_alone=level)
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])

@@ -54,6 +54,27 @@ def test_permutations_against_all_there_are():
     close(found.difference, np.subtract.outer(*[np.asarray(found.estimate)] * 2))
 
 
+def test_equal_values_that_are_rounded_apart_do_not_differ():
+    """Both average precisions are 11 / 42, of sums in another order."""
+    first, second = [2, 5, 4, 1, 7, 3, 8, 9, 6, 10], [6, 1, 4, 5, 7, 2, 8, 9, 3, 10]
+    scores, labels = np.array([first, second], float), np.arange(10) < 3
+    with jax.enable_x64(True):
+        found = jm.permutation_test(jm.average_precision, scores, labels, key=KEY, n_resamples=99)
+    assert found.difference[0, 1] == 0
+    assert found.p_value[0, 1] == 1
+
+
+def test_no_items():
+    scores, none = np.zeros((2, 0)), np.zeros(0, int)
+    with pytest.warns(UserWarning, match="undefined"):
+        found = jm.permutation_test(jm.roc_auc, scores, none, key=KEY, n_resamples=9)
+    assert np.isnan(found.p_value[0, 1])
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    assert jm.slices(recall, scores, none, none, threshold="global").names == ()
+    with pytest.raises(ValueError, match="folds must be one or more"):
+        jm.fold_interval(jm.roc_auc, scores, none, none)
+
+
 def test_ranks_of_many_items_stay_apart():
     """float32 holds the integers up to 2^24, which are the ranks of half as many items."""
     for n, dtype in ((2**23, "float32"), (2**23 + 2, "float64")):

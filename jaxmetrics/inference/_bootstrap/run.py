@@ -145,8 +145,8 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -
     # there: the CPU makes them one at a time.
     n_units = len(prepared.sampler.units.size)
     of_tables = plan.finish is not None and plan.finish.of_tables
-    gathered = plan.finish is not None and prepared.cells.unit is not None
-    bytes_each = (1 + gathered + 2 * of_tables if on_cpu() else 3) * n_units + 24 * TILE
+    again = plan.finish is not None and prepared.cells.unit is not None
+    bytes_each = (1 + again + 2 * of_tables if on_cpu() else 3) * n_units + 24 * TILE
     bytes_each *= 4 if plan.resampling == "bayesian" else 1
     if plan.finish is not None and on_gpu():  # two states of each limit for each group of cells
         n_limits = sum(np.size(prepared.arrays[name]) for name in plan.finish.limits)
