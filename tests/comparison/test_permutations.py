@@ -54,12 +54,11 @@ def test_permutations_against_all_there_are():
     close(found.difference, np.subtract.outer(*[np.asarray(found.estimate)] * 2))
 
 
-def test_equal_values_that_are_rounded_apart_do_not_differ():
+def test_equal_values_that_are_rounded_apart_do_not_differ(x64):
     """Both average precisions are 11 / 42, of sums in another order."""
     first, second = [2, 5, 4, 1, 7, 3, 8, 9, 6, 10], [6, 1, 4, 5, 7, 2, 8, 9, 3, 10]
     scores, labels = np.array([first, second], float), np.arange(10) < 3
-    with jax.enable_x64(True):
-        found = jm.permutation_test(jm.average_precision, scores, labels, key=KEY, n_resamples=99)
+    found = jm.permutation_test(jm.average_precision, scores, labels, key=KEY, n_resamples=99)
     assert found.difference[0, 1] == 0
     assert found.p_value[0, 1] == 1
 
