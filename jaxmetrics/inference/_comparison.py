@@ -134,10 +134,11 @@ def compare(
     Where two models differ and E is 0, the p-value is NaN, and both stay in the set. For two models
     with the same influence values the difference and its limits are 0 and the p-value is 1. Two
     models without a failure may still be different: their difference is 0, with limits around it.
-    Errors and limits are NaN where one cluster has all items of a class. `standard_error` is SE(d),
-    without L_c; `z` is d / E, or for average precision y / E with y + y^3 = d. Simultaneous
-    p-values are at least those of the pair, and at most Bonferroni's. Limits are not clipped to the
-    range of the metric. Time O(models n log n + models^2 n), or as `bootstrap`; memory O(models n).
+    Errors and limits are NaN where a class is absent, or one cluster has all items of it.
+    `standard_error` is SE(d), without L_c; `z` is d / E, or for average precision y / E with y +
+    y^3 = d. Simultaneous p-values are at least those of the pair, and at most Bonferroni's. Limits
+    are not clipped to the range of the metric. Time O(models n log n + models^2 n), or as
+    `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm

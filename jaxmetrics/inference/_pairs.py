@@ -180,6 +180,10 @@ def pairs_of(
     constant = library.diagonal(covariance.total) <= (_OF_LIMITS * largest) ** 2
     different = constant[:, None] & constant[None, :] & ~library.eye(len(constant), dtype=bool)
     raised = library.where((error == 0) & ~different, 0.0, numerics.root(total))
+    # Average precision has a value without positives, or negatives, but no error.
+    error, raised = (
+        library.where(library.minimum(n0, n1) > 0, x, library.nan) for x in (error, raised)
+    )
     curvature = None if bounds is None else bounds.curvature
     return Pairs(error, raised, df, shares, (k0, n1, n), curvature=curvature)
 

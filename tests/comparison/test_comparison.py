@@ -280,6 +280,15 @@ def test_the_rounding_of_no_variance_is_none():
     assert np.isnan(chi2)
 
 
+@pytest.mark.parametrize("only", [0, 1])
+def test_precisions_of_one_class_have_no_error(only):
+    scores = np.stack([np.arange(9.0), -np.arange(9.0)])
+    found = jm.compare(jm.average_precision, scores, np.full(9, only))
+    np.testing.assert_array_equal(found.difference, 0)
+    for name in ("standard_error", "low", "high", "p_value", "simultaneous_low"):
+        assert np.isnan(getattr(found, name)[0, 1])
+
+
 @pytest.mark.parametrize("n_models", [marked(x, fast=x == 4) for x in (2, 4, 12, 70)])
 def test_opposite_models_differ_without_variance(n_models, rng):
     """Within a program, too, whose sums are rounded."""
