@@ -22,6 +22,8 @@ from jaxmetrics.plots._style import (
     style_of,
 )
 
+_LONG = 1e9  # a longer number has an exponent
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
@@ -54,8 +56,8 @@ def score_distributions(
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
-      The Axes. Infinite scores are outside of them, but count in the areas. A class without items
-      is not drawn; nothing is if a valid score is NaN.
+      The Axes. Infinite scores are outside of them, but count in the areas, not in the means. A
+      class without items is not drawn; nothing is if a valid score is NaN.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores are of several
@@ -89,21 +91,32 @@ def score_distributions(
     there = thresholds[1:][(shares > 0).any(axis=0)]
     edges = _edges(there[np.isfinite(there)], n_bins)
     above = _first_above(thresholds, edges)
-    digits = decimals_of(np.diff(edges))
     ax = axes_of(ax)
     for i, (name, rate, share) in enumerate(zip(names, rates, shares, strict=True)):
-        held = share > 0
-        with np.errstate(invalid="ignore"):  # the mean is NaN if scores are inf and -inf
-            mean = np.sum(thresholds[1:][held] * share[held]) / rate[-1]  # or if there are no items
         density = -np.diff(rate[above]) / np.diff(edges)
         colour = looks.colour(i)
-        text = fixed(mean, digits) if abs(mean) < FURTHEST else number(mean)
-        text = legend_text(name, f"mean {text}")
+        text = legend_text(name, _mean_in_words(thresholds[1:], share, np.diff(edges)))
         area = ax.stairs(density, edges, fill=True, hatch=HATCHES[i])
         area.set(facecolor=to_rgba(colour, 0.25), edgecolor=to_rgba(colour, 0.6))
         ax.stairs(density, edges, baseline=None, label=text, **looks.look(i))
     ax.set(xlabel="Score", ylabel="Density in each class")
     return finish_axes(ax)
+
+
+def _mean_in_words(scores: HostArray, shares: HostArray, widths: HostArray) -> str:
+    """The mean of a class, with decimals for bins of these widths, or with significant digits.
+
+    The lowest bin of a stream may begin at -inf, and has no place in a mean either.
+    """
+    held = shares > 0
+    finite = held & np.isfinite(scores)
+    kind = "mean" if finite.sum() == held.sum() else "mean of finite scores"
+    if not finite.any():
+        return f"{kind} -"
+    mean = float(np.average(scores[finite], weights=shares[finite]))
+    digits = decimals_of(widths)
+    plain = 10.0**-digits <= widths.min() and abs(mean) < _LONG
+    return f"{kind} {fixed(mean, digits) if plain else number(mean)}"
 
 
 def _first_above(thresholds: HostArray, edges: HostArray) -> HostArray:

@@ -157,10 +157,30 @@ def test_infinite_scores_count_in_the_area(ax):
     np.testing.assert_allclose(ax.patches[1].get_data().values, [1, 1])
 
 
-def test_infinite_scores_of_both_signs_have_no_mean(ax):
+def test_means_are_of_finite_scores(ax):
     with warnings.catch_warnings(action="error"):
         plots.score_distributions([-np.inf, 1.0, 2.0, np.inf], [0, 0, 1, 0], ax=ax)
-    assert ax.get_legend_handles_labels()[1] == ["negative, mean -", "positive, mean 2.000"]
+    assert ax.get_legend_handles_labels()[1] == [
+        "negative, mean of finite scores 1.000",
+        "positive, mean 2.000",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("unit", "mean"), [(1e-12, "2.5e-12"), (1e-30, "2.5e-30"), (1e30, "2.5e+30")]
+)
+def test_means_of_tiny_and_huge_scores_have_an_exponent(unit, mean, ax):
+    plots.score_distributions(np.arange(1.0, 5.0) * unit, [1, 0, 0, 1], ax=ax)
+    assert ax.get_legend_handles_labels()[1][1] == f"positive, mean {mean}"
+
+
+def test_the_lowest_bin_of_a_stream_has_no_place_in_a_mean(rng, ax):
+    scores, labels = rng.normal(1000, 1, 2000).astype(np.float32), np.arange(2000) % 2
+    bins = jm.streaming.quantile_bins(scores, 256)
+    state = jm.streaming.update(jm.streaming.init(bins), scores, labels, bins=bins)
+    plots.score_distributions(jm.streaming.table(state, bins=bins), ax=ax)
+    for text in ax.get_legend_handles_labels()[1]:
+        assert abs(float(text.split()[-1].replace(",", "")) - 1000) < 0.2
 
 
 def test_what_score_distributions_refuse(problem):
