@@ -97,16 +97,23 @@ def test_several_files(tmp_path, table, monkeypatch):
 
 
 def test_folders_are_columns(tmp_path, table):
-    """As partitioned datasets have them; the path of the folder itself says nothing."""
-    folder = tmp_path / "y=7"
+    """As partitioned datasets have them: of the folder, its parts, or files that a shell found.
+
+    Where a file has the column, as some writers repeat it, that is taken.
+    """
+    folder, parts = tmp_path / "y=7", []
     for country, rows in table.groupby("country"):
-        (folder / f"country={country}%20x").mkdir(parents=True)
-        part = rows.drop(columns="country")
-        part.to_parquet(folder / f"country={country}%20x" / "part-0.parquet")
-    found = command.evaluated(folder, "--label", "y", "--score", "a", "--slice", "country")
-    assert found["n_items"] == N
-    sizes = {name: x["n_items"] for name, x in found["slices"]["country"].items()}
-    assert sizes == {"DE x": N // 2, "DK x": N // 2}
+        parts.append(folder / f"country={country}%20x")
+        parts[-1].mkdir(parents=True)
+        rows.drop(columns="country").to_parquet(parts[-1] / "part-0.parquet")
+    for given in ([folder], parts, [x / "part-0.parquet" for x in parts]):
+        found = command.evaluated(*given, "--label", "y", "--score", "a", "--slice", "country")
+        assert found["n_items"] == N
+        sizes = {name: x["n_items"] for name, x in found["slices"]["country"].items()}
+        assert sizes == {"DE x": N // 2, "DK x": N // 2}
+    table.to_parquet(parts[0] / "part-0.parquet")
+    found = command.evaluated(parts[0], "--label", "y", "--score", "a", "--slice", "country")
+    assert sorted(found["slices"]["country"]) == ["DE", "DK"]
 
 
 def test_streams_of_several_files(tmp_path, table, area_alone):

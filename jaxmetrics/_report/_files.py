@@ -110,8 +110,7 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     checked = check_has_columns(source, names)
     sizes = [file.path.stat().st_size for file in source.files]
     n_rows = 0
-    for i, (file, (found, called)) in enumerate(zip(source.files, checked, strict=True)):
-        own = {written: name for name, written in called.items() if written not in file.columns}
+    for i, (file, (found, own, of_folders)) in enumerate(zip(source.files, checked, strict=True)):
         batches, of_file = found.batches(file.path, list(own), source.separator), 0
         while True:
             where = (
@@ -124,9 +123,8 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
                 frame.index = pandas.RangeIndex(n_rows, n_rows + len(frame))
                 n_rows, of_file = n_rows + len(frame), of_file + len(frame)
                 frame.columns = [own[written] for written in frame.columns]
-                for name, written in called.items():
-                    if written in file.columns:
-                        frame[name] = file.columns[written]
+                for name, value in of_folders.items():
+                    frame[name] = value
                 for name in set(frame.columns).difference(texts):
                     if is_text(frame[name]):
                         frame[name] = without_missing(frame[name])
@@ -144,14 +142,20 @@ def refuse_none_left(source: Source, what: str, n_left: int) -> None:
         )
 
 
-def check_has_columns(source: Source, names: Sequence[str]) -> list[tuple[Format, dict[str, str]]]:
-    """The format of each file, and its own form of each name; each must have each name once."""
+class _Columns(NamedTuple):
+    """The format of a file; by its own form the names of its columns; and those of its folders."""
+
+    format: Format
+    own: dict[str, str]
+    of_folders: dict[str, str | None]
+
+
+def check_has_columns(source: Source, names: Sequence[str]) -> list[_Columns]:
+    """Refuses files that do not have each name once."""
     return [_check_file(file, names, source.separator) for file in source.files]
 
 
-def _check_file(
-    file: File, names: Sequence[str], separator: str | None
-) -> tuple[Format, dict[str, str]]:
+def _check_file(file: File, names: Sequence[str], separator: str | None) -> _Columns:
     path, found = file.path, format_of(file.path)
     if found is None:
         raise InputError(
@@ -159,19 +163,25 @@ def _check_file(
         )
     if path.stat().st_size == 0:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
-    present = [*_parsed(path, partial(found.names, path, separator)), *file.columns]
-    called = {}
+    present = _parsed(path, partial(found.names, path, separator))
+    columns = _Columns(found, {}, {})
     for name in names:
-        alike = [x for x in present if x == name] or [x for x in present if _nfc(x) == _nfc(name)]
+        alike, in_folders = (
+            [x for x in some if x == name] or [x for x in some if _nfc(x) == _nfc(name)]
+            for some in (present, file.columns)
+        )
+        if not alike and in_folders:
+            columns.of_folders[name] = file.columns[in_folders[0]]
+            continue
         if not alike:
-            _refuse_absent(path, name, present)
+            _refuse_absent(path, name, [*present, *file.columns])
         if len(alike) > 1:
             raise InputError(
                 f"{path.name} has {len(alike)} columns {quoted(name)}: give each column a name of "
                 "its own"
             )
-        called[name] = alike[0]
-    return found, called
+        columns.own[alike[0]] = name
+    return columns
 
 
 def _nfc(name: str) -> str:

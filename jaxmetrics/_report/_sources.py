@@ -32,7 +32,10 @@ _BEGINNINGS = {
 
 @dataclass(frozen=True)
 class File:
-    """A file, and the columns that its folders name, as in country=DK/part-0.parquet."""
+    """A file, and the columns that its folders name, as in country=DK/part-0.parquet.
+
+    Where the file has a column of the same name, that is taken: some writers repeat it there.
+    """
 
     path: Path
     columns: Mapping[str, str | None]
@@ -103,7 +106,7 @@ def _files_of(text: str) -> list[File]:
             raise InputError(
                 f"the folder {text} has no file that can be read: pass one of {', '.join(FORMATS)}"
             )
-        return [File(x, _columns_of(x.relative_to(path))) for x in found]
+        return [File(x, _columns_of(x)) for x in found]
     if not path.exists() and glob.has_magic(text):
         matches = sorted(x for x in glob.glob(text, recursive=True) if Path(x).is_file())
         if not matches:
@@ -111,7 +114,7 @@ def _files_of(text: str) -> list[File]:
         return [File(Path(x), _columns_of(Path(x))) for x in matches]
     if not path.is_file():
         raise InputError(f"there is no file {path}: check the path")
-    return [File(path, {})]
+    return [File(path, _columns_of(path))]
 
 
 def _is_data(path: Path) -> bool:
