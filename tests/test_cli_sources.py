@@ -116,6 +116,23 @@ def test_folders_are_columns(tmp_path, table):
     assert sorted(found["slices"]["country"]) == ["DE", "DK"]
 
 
+def test_blanks_around_texts_are_dropped(tmp_path, table):
+    """As numbers have them; a text of blanks is a missing one."""
+    options = ("--label", "y", "--positive", "yes", "--score", "a", "--slice", "country")
+    texts = table.assign(y=np.where(table.y == 1, "yes", "no"))
+    texts.to_csv(tmp_path / "plain.csv", index=False)
+    plain = command.evaluated(tmp_path / "plain.csv", *options)
+    odd = np.arange(N) % 3 == 0
+    for name in ("y", "country"):
+        texts[name] = texts[name].where(~odd, "  " + texts[name] + " ")
+    texts.to_csv(tmp_path / "odd.csv", index=False)
+    texts.to_parquet(tmp_path / "odd.parquet")
+    for file in ("odd.csv", "odd.parquet"):
+        found = command.evaluated(tmp_path / file, *options)
+        assert found["models"] == plain["models"]
+        assert found["slices"] == plain["slices"]
+
+
 def test_streams_of_several_files(tmp_path, table, area_alone):
     table[:50].to_csv(tmp_path / "1.csv", index=False)
     table[50:].to_csv(tmp_path / "2.tsv", sep="\t", index=False)

@@ -168,6 +168,16 @@ def batches_of(
             _check_quotes(path, names, separator)
 
 
+def trimmed(column: Any) -> Any:
+    """The column of texts without the blanks around them; blanks alone are missing."""
+    texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)
+    same = pyarrow.compute.equal(texts, pyarrow.compute.utf8_trim_whitespace(texts))
+    if pyarrow.compute.all(same).as_py() is not False:
+        return column
+    found = column.str.strip()
+    return found.mask(found == "")
+
+
 def without_missing(column: Any) -> Any:
     """The column of texts, in which those in MISSING are missing, also with blanks around them."""
     texts = pyarrow.array(column, pyarrow.string(), from_pandas=True)

@@ -20,7 +20,7 @@ import pyarrow.parquet
 
 from jaxmetrics._report import _csv
 from jaxmetrics._report._columns import WHOLE, is_text
-from jaxmetrics._report._csv import without_missing
+from jaxmetrics._report._csv import trimmed, without_missing
 from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._sources import ENDINGS, FORMATS, File, Source, ending_of
 from jaxmetrics._report._texts import listed, quoted, shortened
@@ -103,8 +103,8 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
     """The named columns in batches; the index counts the rows of all files from 0.
 
     All columns of a CSV file are text, because a type guessed from the first rows may not fit
-    those that follow. In the columns `texts` only empty cells are missing; in other columns of
-    text "NA" and its like are missing, too.
+    those that follow. Blanks around texts are dropped, as around numbers. In the columns `texts`
+    only empty cells are missing; in other columns of text "NA" and its like are missing, too.
     """
     names = list(dict.fromkeys(names))
     checked = check_has_columns(source, names)
@@ -125,9 +125,9 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
                 frame.columns = [own[written] for written in frame.columns]
                 for name, value in of_folders.items():
                     frame[name] = value
-                for name in set(frame.columns).difference(texts):
-                    if is_text(frame[name]):
-                        frame[name] = without_missing(frame[name])
+                for name in filter(lambda x: is_text(frame[x]), frame.columns):
+                    column = trimmed(frame[name])
+                    frame[name] = column if name in texts else without_missing(column)
                 yield frame, (sum(sizes[:i]) + share * sizes[i]) / max(sum(sizes), 1)
     if not n_rows:
         raise InputError(f"{source.name} has columns but no rows: write one row for each item")

@@ -62,12 +62,12 @@ def test_texts_may_hold_newlines(tmp_path):
         ("y,a", ["1," + "x" * 999, "0,0.5"], {}, "xxx...xxx"),
         ("y,a", ["1,0x10", "0,0.5"], {}, "'0x10'"),
         ("y,a", ["1,2", "1.0,0.5"], {}, "only one class, 1"),
-        ("y,a", ["yes ,2", "no,1"], {"positive": "yes"}, "--positive, 'no' or 'yes '"),
+        ("y,a", ["yes ,2", "no,1"], {"positive": "y"}, "--positive, 'no' or 'yes'"),
         ("y,a", ["1,2", "0,1"], {"positive": "True"}, "0 or 1, and write 0 and 1 also in files"),
         ("y,a", ["1,2", "0,1", "True,1"], {"positive": "1"}, "in several ways, 0, 1, True: write"),
-        ("y,a", ["yes ,2", "no,1"], {}, "has the values 'no' and 'yes ': say which"),
-        ("y,a", ["yes ,2", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes ': pass"),
-        ("y,a", ["yes ,2"], {"positive": "yes"}, "only one class, 'yes ': pass"),
+        ("y,a", ["yes ,2", "no,1"], {}, "has the values 'no' and 'yes': say which"),
+        ("y,a", ["yes ,2", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes': pass"),
+        ("y,a", ["yes ,2"], {"positive": "yes"}, "only one class, 'yes': pass"),
     ],
 )
 def test_both_readers_refuse(tmp_path, header, rows, options, words):
