@@ -339,7 +339,7 @@ ROWS = "q,y,a\n1,1,2\n1,0,3\n2,1,3\n"
         (ROWS, (*GOOD, "--score", "q"), ["'q' is given twice", "--group"]),
         ("y,a\n1,2\n", GOOD, ["no column 'q'"]),
         ("q,y,a\n1,1,2\n,0,3\n2,1,3\n", GOOD, ["group 'q' is missing", "1 of 3 rows"]),
-        ("q,y,a\n1,1,2\n1,,3\n2,1,3\n", GOOD, ["label 'y' is missing (NaN)", "1 of 3 rows"]),
+        ("q,y,a\n1,1,2\n1,,3\n2,1,3\n", GOOD, ["label 'y' is missing (empty", "1 of 3 rows"]),
         ("q,y,a\n1,1,2\n1,-2,3\n2,1,3\n", GOOD, ["label 'y'", "not negative", "-2"]),
         ("q,y,a\n1,1,2\n1,good,3\n2,1,3\n", GOOD, ["label 'y' must hold numbers", "'good'"]),
         ("q,y,a\n1,1,2\n1,0,\n2,1,3\n", GOOD, ["score 'a' is missing"]),

@@ -257,9 +257,10 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
             "numbers; --separator is what stands between columns"
         )
     if len(odd):
+        share = ", such as 12% as 0.12," if str(odd.iloc[0]).endswith("%") else ""
         raise InputError(
-            f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert "
-            f"or drop {_counted(len(odd), column)}"
+            f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert"
+            f"{share} or drop {_counted(len(odd), column)}"
         )
     _refuse_missing(role, name, column)  # last: to drop these rows would not remove the odd texts
     found = np.asarray(numbers, np.float64)
@@ -334,9 +335,11 @@ def as_texts(column: Any) -> Any:
 def _refuse_missing(role: str, name: str, column: Any, which: str = "") -> None:
     missing = int(column.isna().sum())
     if missing:
+        class_name = ", or write it otherwise if it is the name of a class" * (role == "label")
         raise InputError(
-            f"{role} {quoted(name)} is missing (NaN) in {_counted(missing, column)}: "
-            f"drop these rows, as --drop-missing does{which}, or fill them"
+            f"{role} {quoted(name)} is missing (empty, NA, None, NaN or the like) in "
+            f"{_counted(missing, column)}: drop these rows, as --drop-missing does{which}, or fill "
+            f"them{class_name}"
         )
 
 

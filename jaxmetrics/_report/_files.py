@@ -215,6 +215,11 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
                 f"{path.name} has {called} between its columns: write --separator "
                 f"{character!r} if all files have them, or convert those that have others"
             )
+    if present and present[0].startswith(("{", "[")):
+        raise InputError(
+            f"{path.name} has lines of JSON: convert it, as by "
+            'pandas.read_json(file, lines=True).to_parquet("data.parquet")'
+        )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""
     raise InputError(

@@ -138,11 +138,13 @@ def _standard_input() -> Path:
     if not beginning:
         raise InputError("standard input is empty: write columns of labels and scores to it")
     ending = next((x for b, x in _BEGINNINGS.items() if beginning.startswith(b)), ".csv")
-    with tempfile.NamedTemporaryFile(prefix="standard_input_", suffix=ending, delete=False) as file:
-        atexit.register(Path(file.name).unlink, missing_ok=True)
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = Path(folder, f"standard input{ending}")  # as errors name it
+    with path.open("wb") as file:
         file.write(beginning)
         shutil.copyfileobj(stream, file)
-    return Path(file.name)
+    return path
 
 
 def _as_character(separator: str | None) -> str | None:

@@ -47,8 +47,11 @@ def test_texts_may_hold_newlines(tmp_path):
     [
         ("y,a,t", ["yes,1,x", ",2,x", "no,3,x"], {"positive": "yes"}, "label 'y' is missing"),
         ("y,a,t", ["yes,1,x", "NA,2,x", "no,3,x"], {"positive": "yes"}, "in 1 of 3 rows"),
-        ("y,a", ["1,2", " ,1", "0,1", "NAN,1"], {}, "label 'y' is missing (NaN) in 2 of 4 rows"),
-        ("y,a", ["1,2", "1, ", "0,NAN"], {}, "score 'a' is missing (NaN) in 2 of 3 rows"),
+        ("y,a", ["1,2", " ,1", "0,1", "NAN,1"], {}, "like) in 2 of 4 rows"),
+        ("y,a", ["1,12%", "0,3%"], {}, "convert, such as 12% as 0.12, or drop 2 of 2"),
+        ('{"y":1,"a":2}', ['{"y":0,"a":3}'], {}, "has lines of JSON: convert it"),
+        ("y,a", ["NA,2", "B,1"], {"positive": "NA"}, "if it is the name of a class"),
+        ("y,a", ["1,2", "1, ", "0,NAN"], {}, "like) in 2 of 3 rows"),
         ("y,a", ["1,2", "1,NA", "0,DK"], {}, "'a' must hold numbers but has 'DK': convert or drop"),
         ("y,a", ["yes,2", "NA,1", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes': pass"),
         ("y,a,a", ["1,1,2", "0,2,1"], {}, "has 2 columns 'a'"),
