@@ -71,14 +71,25 @@ def division_of(scores: Any) -> Divided | None:
     """How a mesh divides the items of scores; None if it does not, or they are no JAX array."""
     if not isinstance(scores, jax.Array) or not scores.size or not scores.ndim:
         return None
-    sharding: Any = scores.sharding if is_concrete(scores) else jax.typeof(scores).sharding
+    sharding = sharding_of(scores)
     if not isinstance(sharding, NamedSharding):
         return None
-    axes = (*sharding.spec, *(None,) * (scores.ndim - len(sharding.spec)))
+    axes = axes_of(scores.ndim, sharding)
     names = axes[-1] if isinstance(axes[-1], tuple) else (axes[-1],)
     if axes[-1] is None or prod(sharding.mesh.shape[name] for name in names) == 1:
         return None
     return Divided(with_auto_axes(sharding.mesh.abstract_mesh), scores.shape, axes)
+
+
+def sharding_of(array: jax.Array) -> Any:
+    """The sharding of an array; that of a traced one has its explicit axes only."""
+    return array.sharding if is_concrete(array) else jax.typeof(array).sharding
+
+
+def axes_of(ndim: int, sharding: Any) -> tuple[Any, ...]:
+    """For each axis of an array, the axes of the mesh over which it is sharded."""
+    spec = () if sharding is None else sharding.spec
+    return (*spec, *(None,) * (ndim - len(spec)))
 
 
 def with_auto_axes(mesh: Any) -> Any:

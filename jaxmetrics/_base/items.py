@@ -30,6 +30,11 @@ def one_id_at_least(ids: Any) -> Any:
     return np.zeros((*ids.shape[:-1], 1), np.int32)
 
 
+def batch_of(items: tuple[Any, ...]) -> tuple[int, ...]:
+    """The shape of the batch: the leading axes of arrays `[..., n]`, some of which may be None."""
+    return np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+
+
 def rows_of(items: T, batch: tuple[int, ...], ndim: int) -> Iterator[T]:
     """Each row of the arrays of a NamedTuple, broadcast to the leading axes `batch`.
 

@@ -27,7 +27,14 @@ from jax.sharding import (
     use_abstract_mesh,
 )
 
-from jaxmetrics._base.divided import Divided, NotInPartsError, division_of, with_auto_axes
+from jaxmetrics._base.divided import (
+    Divided,
+    NotInPartsError,
+    axes_of,
+    division_of,
+    sharding_of,
+    with_auto_axes,
+)
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.primitives import is_concrete
 from jaxmetrics._base.results import introduced, scores_among, with_names_of
@@ -51,12 +58,12 @@ def on_any_mesh(function: F) -> F:
             return function(*arguments, **options)
         near = placed and all(map(_near, placed)) and all(map(is_concrete, given))
         if near and context.empty and not is_compiling():
-            mesh = _sharding(placed[0]).mesh
+            mesh = sharding_of(placed[0]).mesh
             # An array moved to the device itself would keep the mesh in its type.
             alone = SingleDeviceSharding(mesh.devices.flat[0])
             put: Any = jax.device_put
             shardings: list[Any] = [
-                _sharding(x) if _on_mesh(x) and _sharding(x).mesh.shape == mesh.shape else None
+                sharding_of(x) if _on_mesh(x) and sharding_of(x).mesh.shape == mesh.shape else None
                 for x in given
             ]
             arguments, options = _mapped(lambda x: put(x, alone), (arguments, options))
@@ -67,7 +74,7 @@ def on_any_mesh(function: F) -> F:
             meshes: Any = (*(x.mesh for x in shardings), context)
             mesh = next((x for x in meshes if x.explicit_axes), None)
             # Read before the call, in which the function may donate the memory of its arguments.
-            concrete = [_sharding(x).mesh for x in placed if is_concrete(x)]
+            concrete = [sharding_of(x).mesh for x in placed if is_concrete(x)]
             put = functools.partial(_resharded, concrete[0] if concrete else None)
             divided = None
             if takes_axis() and options.get("axis_name") is None and not context.manual_axes:
@@ -81,7 +88,7 @@ def on_any_mesh(function: F) -> F:
             if mesh is None:
                 return value
 
-        laid = [_Laid(x.shape, _axes_of(x.ndim, y)) for x, y in zip(given, shardings, strict=True)]
+        laid = [_Laid(x.shape, axes_of(x.ndim, y)) for x, y in zip(given, shardings, strict=True)]
 
         def sharded(x: Any) -> Any:
             if not isinstance(x, jax.Array):
@@ -124,7 +131,7 @@ def _in_auto_axes(array: jax.Array) -> Any:
     """The same array with axes of type `Auto`. No data are sent between devices."""
     if not is_concrete(array):
         return reshard(array, PartitionSpec())
-    sharding = _sharding(array)
+    sharding = sharding_of(array)
     names = sharding.mesh.axis_names
     auto = Mesh(sharding.mesh.devices, names, axis_types=(AxisType.Auto,) * len(names))
     with jax.ensure_compile_time_eval():  # concrete arrays stay so, also while a program is traced
@@ -219,7 +226,7 @@ def _on_mesh(array: jax.Array) -> bool:
 
     Of a traced array only explicit axes are known.
     """
-    sharding = _sharding(array)
+    sharding = sharding_of(array)
     if not is_concrete(array):
         return bool(sharding.mesh.explicit_axes)
     if not isinstance(sharding, NamedSharding) or array.is_deleted():
@@ -227,16 +234,12 @@ def _on_mesh(array: jax.Array) -> bool:
     return sharding.mesh.size > 1 or bool(sharding.mesh.abstract_mesh.explicit_axes)
 
 
-def _sharding(array: jax.Array) -> Any:
-    return array.sharding if is_concrete(array) else jax.typeof(array).sharding
-
-
 def _near(array: jax.Array) -> bool:
     """Whether all of an array lies in CPU memory of this process, and none in another process."""
     return (
         is_concrete(array)
         and array.is_fully_addressable
-        and all(x.platform == "cpu" for x in _sharding(array).device_set)
+        and all(x.platform == "cpu" for x in sharding_of(array).device_set)
     )
 
 
@@ -245,11 +248,6 @@ class _Laid(NamedTuple):
 
     shape: tuple[int, ...]
     axes: tuple[Any, ...]
-
-
-def _axes_of(ndim: int, sharding: Any) -> tuple[Any, ...]:
-    spec = () if sharding is None else sharding.spec
-    return (*spec, *(None,) * (ndim - len(spec)))
 
 
 def _axes_of_result(shape: tuple[int, ...], laid: list[_Laid]) -> tuple[Any, ...]:

@@ -214,8 +214,7 @@ def _joined(rows: Rows) -> tuple[Rows, Array]:
     keys, positives, negatives = rows
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)
-    first = jnp.ones_like(keys[:1], bool)
-    number = jnp.cumsum(jnp.concatenate([first, keys[1:] != keys[:-1]]), dtype=jnp.int32) - 1
+    number = jnp.cumsum(sorting.starts(keys), dtype=jnp.int32) - 1
 
     def at_rows(x: Array) -> Array:
         x = sorting.take(x, order)

@@ -33,6 +33,8 @@ from jaxmetrics._base.words import (
     visible,
 )
 
+STATIC = {"static": True}  # metadata of a field that is a constant of programs
+
 _MOST_ROWS = 20  # shown in text and in HTML; a frame has all rows
 
 R = TypeVar("R", bound="Result")

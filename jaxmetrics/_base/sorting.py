@@ -119,9 +119,7 @@ def sort_by_key_and_payload(
         # Sorts again, by the rank among distinct keys, which fits in 32 bits.
         keys, payload = sort_by_key(keys, payload)
         library = namespace(keys)
-        first = library.zeros_like(keys[..., :1], dtype=bool)
-        differs = library.concatenate([first, keys[..., 1:] != keys[..., :-1]], axis=-1)
-        rank = library.cumsum(differs, axis=-1).astype(np.uint32)
+        rank = (library.cumsum(starts(keys), axis=-1) - 1).astype(np.uint32)
         return keys, sort_by_key_and_payload(rank, payload, most=most)[1]
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
@@ -295,6 +293,14 @@ def _sort_in_halves(keys: Array, payload: Array) -> tuple[Array, Array]:
     _, by_high = _sort_packed(high, position)  # the position breaks ties, which makes it stable
     order = take(by_low, by_high)
     return take(keys, order), take(payload, order)
+
+
+def starts(x: Array) -> Array:
+    """`[..., n]`: whether an entry differs from the one before it; True for the first."""
+    library = namespace(x)
+    first = library.ones_like(x[..., :1], dtype=bool)
+    found: Array = library.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
+    return found
 
 
 def take(values: Array, order: Array) -> Array:

@@ -14,6 +14,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads, on_host
 from jaxmetrics._base.items import (
     at_least_one,
+    batch_of,
     class_weights,
     not_allowed,
     one_id_at_least,
@@ -191,7 +192,7 @@ def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -
         return np.concatenate(in_threads(of_part, sliced.parts()))
 
     area: Any = partial_auc.record.of_placements
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in rows if x is not None))
+    batch = batch_of(rows)
     shape = (*batch, count, *several[0].shape)
     found = [of_row(x) for x in rows_of(rows, batch, len(batch) + 1)]
     return np.stack(found).reshape(shape) if found else np.zeros(shape)

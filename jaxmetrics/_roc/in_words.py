@@ -17,8 +17,8 @@ from jax import lax
 from jaxmetrics._base.compaction import BITS, in_words, number_of_bits
 from jaxmetrics._base.narrow_keys import of_sorted
 from jaxmetrics._base.numerics import shifted
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.table import KINDS, keys_and_kinds
 
 

@@ -14,9 +14,9 @@ import jax.numpy as jnp
 from jaxmetrics._base import cumulative
 from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
 from jaxmetrics._base.key_ranges import Range
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.in_order import InOrder
-from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.table import SortedItems
 
 

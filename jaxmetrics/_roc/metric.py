@@ -11,7 +11,7 @@ from jaxmetrics._base.keywords import REQUIRED, keywords
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import ArrayLike, P, R_co
-from jaxmetrics._roc.placements import OfPlacements, Part, Placements, order_of_all
+from jaxmetrics._roc.placements import OfPlacements, Placements
 from jaxmetrics._roc.record import Metric, OfDoubles, Options
 from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.table import ScoreTable
@@ -153,60 +153,28 @@ def table_metric(
     if not callable(function):
         given = checks.brief(function)
         raise TypeError(f"table_metric takes a function of a ScoreTable, got {given}")
-    return _metric(
-        function,
-        OfDoubles(function),
-        check,
-        amounts=amounts,
-        smooth=smooth,
-        of_roc_curve=of_roc_curve,
-    )
+    flags = {"amounts": amounts, "smooth": smooth, "of_roc_curve": of_roc_curve}
+    return _metric(function, OfDoubles(function), check, **flags)
 
 
 def library_metric(
     function: Callable[Concatenate[ScoreTable, P], R],
     *,
-    amounts: bool = False,
-    smooth: bool = False,
-    of_roc_curve: bool = False,
     decision: Decision = no_decision,
     check: Callable[[Options], Options] = checks.check_options,
 ) -> TableMetric[P, R]:
     """`table_metric` for the library's own: checks options by name, and keeps integer counts."""
-    metric: TableMetric[P, R] = _metric(
-        function,
-        function,
-        check,
-        amounts=amounts,
-        smooth=smooth,
-        of_roc_curve=of_roc_curve,
-        decision=decision,
-    )
+    metric: TableMetric[P, R] = _metric(function, function, check, decision=decision)
     return metric
 
 
 def placement_metric(
-    function: Callable[Concatenate[Placements, P], R],
-    *,
-    amounts: bool = False,
-    smooth: bool = False,
-    of_roc_curve: bool = False,
-    decision: Decision = no_decision,
-    on_mesh: bool = False,
-    orders: Callable[..., Part] = order_of_all,
+    function: Callable[Concatenate[Placements, P], R], **fields: Any
 ) -> TableMetric[P, R]:
-    """`library_metric` for a function of placements."""
+    """`library_metric` for a function of placements; `fields` are those of its `Metric`."""
+    evaluated = OfPlacements(function)
     metric: TableMetric[P, R] = _metric(
-        function,
-        OfPlacements(function),
-        checks.check_options,
-        amounts=amounts,
-        smooth=smooth,
-        of_roc_curve=of_roc_curve,
-        decision=decision,
-        of_placements=function,
-        on_mesh=on_mesh,
-        orders=orders,
+        function, evaluated, checks.check_options, of_placements=function, **fields
     )
     return metric
 
@@ -215,35 +183,17 @@ def _metric(
     function: Callable[..., Any],
     evaluated: Callable[..., Any],
     check: Callable[[Options], Options],
-    *,
-    amounts: bool,
-    smooth: bool,
-    of_roc_curve: bool,
-    decision: Decision = no_decision,
-    of_placements: Callable[..., Any] | None = None,
-    on_mesh: bool = False,
-    orders: Callable[..., Part] = order_of_all,
+    **fields: Any,
 ) -> Any:
     # `function` gives the name, the text and the options of the metric, `evaluated` its values.
-    per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
-    of_mesh = ("axis_name",) if on_mesh else ()
-    options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item, of_mesh)
-
     def settings(given: Options) -> Options:
         return check(options.filled(given))
 
-    record = Metric(
-        name=function.__name__,
-        function=evaluated,
-        settings=settings,
-        smooth=smooth,
-        of_roc_curve=of_roc_curve,
-        amounts=amounts,
-        decision=decision,
-        of_placements=of_placements,
-        on_mesh=on_mesh,
-        orders=orders,
-    )
+    record = Metric(function.__name__, evaluated, settings, **fields)
+    amounts, on_mesh = record.amounts, record.on_mesh
+    per_item = ("weights", "where", "amounts") if amounts else ("weights", "where")
+    of_mesh = ("axis_name",) if on_mesh else ()
+    options = keywords(function, {"scores": REQUIRED, "labels": None}, per_item, of_mesh)
 
     @on_any_mesh
     @functools.wraps(function)

@@ -9,6 +9,7 @@ import numpy as np
 
 from jaxmetrics._base import cumulative, numerics, sorting
 from jaxmetrics._base.items import not_allowed
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, Items
 
 NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
@@ -51,14 +52,6 @@ def in_order(items: Items) -> Ordered:
     index = payload & ((np.uint32(1) << bits) - np.uint32(1))
     kinds = (payload >> bits).astype(np.uint8)
     return Ordered(keys, kinds, index.astype(np.int32))
-
-
-def starts(x: Array) -> Array:
-    """`[..., n]`: whether an entry differs from the one before it; True for the first."""
-    library = numerics.namespace(x)
-    first = library.ones_like(x[..., :1], dtype=bool)
-    found: Array = library.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
-    return found
 
 
 def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:

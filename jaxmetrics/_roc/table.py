@@ -15,9 +15,9 @@ from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import LONG, on_host, to_program
 from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
-from jaxmetrics._roc.order import starts
 from jaxmetrics._roc.reported import holds, rounded_down
 
 # The payload of a key in the sort: the kind of a negative, which comes first in ties, and of a

@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base import checks, numerics, sorting, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -211,10 +211,7 @@ def _coverage(
 
     # The first entry of each label has the label's best position.
     labels, positions = _sorted_pairs(of_batch(labels), of_batch(found.positions))
-    first = jnp.concatenate(
-        [jnp.ones((*batch, min(1, labels.shape[-1])), bool), labels[..., 1:] != labels[..., :-1]],
-        axis=-1,
-    )
+    first = sorting.starts(labels)
     table = None if groups is None else group_table(groups, num_groups)
     group = jnp.where(first & (labels >= 0), groups_of(labels, table), -1)
     mine = group[..., None, :] == jnp.arange(num_groups, dtype=group.dtype)[:, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -14,7 +14,7 @@ from jax.scipy.special import ndtr
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.results import Column, Result, Table
+from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
@@ -35,11 +35,7 @@ from jaxmetrics.inference._intervals import rules
 METHODS = ("auto", "exact", "bootstrap")
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["fpr", "tpr", "low", "high", "simultaneous_low", "simultaneous_high"],
-    meta_fields=["confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class RocBand(Result):
     """A ROC curve with a pointwise and a simultaneous confidence band.
@@ -60,7 +56,7 @@ class RocBand(Result):
     high: Array
     simultaneous_low: Array
     simultaneous_high: Array
-    confidence_level: float
+    confidence_level: float = field(metadata=STATIC)
 
     def _table(self) -> Table:
         shape, level = np.shape(self.tpr), percent_text(self.confidence_level)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -14,7 +13,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default, library_program
-from jaxmetrics._base.results import Column, Result, Table, difference_columns, digits_for
+from jaxmetrics._base.results import STATIC, Column, Result, Table, difference_columns, digits_for
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
 from jaxmetrics._roc.record import MetricLike
@@ -51,31 +50,7 @@ _FAR = 1e6  # squared difference over its variance, from which on the variance c
 _MOST_TOLD = 20  # models named in a line below a table
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "estimate",
-        "difference",
-        "standard_error",
-        "low",
-        "high",
-        "z",
-        "df",
-        "p_value",
-        "simultaneous_low",
-        "simultaneous_high",
-        "simultaneous_p_value",
-        "best_set",
-        "chi2",
-        "chi2_df",
-        "chi2_p_value",
-        "one_sided_low",
-        "one_sided_high",
-        "noninferiority_p_value",
-        "equivalence_p_value",
-    ],
-    meta_fields=["confidence_level", "margin"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Comparison(Result):
     """Pairwise differences of models, with tests and confidence intervals.
@@ -128,14 +103,14 @@ class Comparison(Result):
     chi2: Array
     chi2_df: Array
     chi2_p_value: Array
-    confidence_level: float
+    confidence_level: float = field(metadata=STATIC)
     z: Array | None = None
     df: Array | None = None
     one_sided_low: Array | None = None
     one_sided_high: Array | None = None
     noninferiority_p_value: Array | None = None
     equivalence_p_value: Array | None = None
-    margin: float | None = None
+    margin: float | None = field(default=None, metadata=STATIC)
 
     def _table(self) -> Table:
         """A row for each pair, both ways with a margin; or for each model minus the reference."""

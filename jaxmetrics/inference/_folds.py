@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -15,7 +14,7 @@ from jaxmetrics._base.double import as_default
 from jaxmetrics._base.host import all_concrete, gathered, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.results import Result, Table, interval_columns
+from jaxmetrics._base.results import STATIC, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._roc.areas import average_precision, partial_auc
 from jaxmetrics._roc.record import MetricLike, record_of
@@ -32,11 +31,7 @@ _NEAR = 0.02  # a level so low that the two limits nearly meet
 _TOO_HIGH = (average_precision.record, partial_auc.record)
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["values", "mean", "pooled"],
-    meta_fields=["names"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class FoldInterval(Result):
     """A metric of cross-validated scores.
@@ -48,7 +43,7 @@ class FoldInterval(Result):
       pooled: the metric of all items together, and its interval, `[]` or `[models]`.
     """
 
-    names: tuple[Any, ...]
+    names: tuple[Any, ...] = field(metadata=STATIC)
     values: Array
     mean: Interval
     pooled: Interval

@@ -15,10 +15,10 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default, double_precision, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
-from jaxmetrics._base.items import at_least_one, rows_of
+from jaxmetrics._base.items import at_least_one, batch_of, rows_of
 from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.results import Column, Result, Table
+from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
@@ -58,20 +58,7 @@ BEST = ("min_precision", "criterion", "cost")
 _HEADINGS = {"fpr": "FPR", "npv": "NPV", "recall_by_amount": "recall by amount"}
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[
-        "threshold",
-        "recall",
-        "fpr",
-        "precision",
-        "npv",
-        "flagged",
-        "cost",
-        "recall_by_amount",
-    ],
-    meta_fields=["confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class OperatingPoint(Result):
     """A threshold, and what the decision `score >= threshold` does; each an Interval `[...]`.
@@ -102,7 +89,7 @@ class OperatingPoint(Result):
     flagged: Interval
     cost: Interval | None
     recall_by_amount: Interval | None
-    confidence_level: float
+    confidence_level: float = dataclasses.field(metadata=STATIC)
 
     @property
     def specificity(self) -> Interval:
@@ -272,7 +259,7 @@ def operating_point(
             "key is missing, and clusters, costs, min_precision and criterion resample: write "
             "key=jax.random.key(0)"
         )
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    batch = batch_of(items)
     n_values = len(Point._fields) * int(np.prod(batch))
     request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
     items = at_least_one(items)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from dataclasses import dataclass
 
@@ -19,8 +18,9 @@ from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.order import in_order, starts
+from jaxmetrics._roc.order import in_order
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
@@ -29,11 +29,7 @@ from jaxmetrics.inference._influence.sizes import warn_of_undefined
 _ROUNDING = 1e-13  # of a metric, beside its value
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "difference", "p_value"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PermutationTest(Result):
     """Permutation tests of pairs of models.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -32,11 +31,7 @@ from jaxmetrics.inference._intervals.ranges import Range, range_of
 _FEW = 60
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "low", "high", "standard_error", "proxy_weight", "labelled"],
-    meta_fields=["method", "confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class PoweredInterval(Interval):
     """An interval from the labels of a sample and a proxy of all labels, or several `[...]`.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,11 +44,7 @@ _ROUNDING = 1e-9
 _ERRORS = {"one": of_one, "pair": of_pair, "samples": of_samples}
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["n_positives", "n_negatives", "standard_error"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SampleSize(Result):
     """The size of a study.

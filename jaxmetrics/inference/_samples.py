@@ -19,7 +19,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._apart import levels_for, limits_at
-from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
+from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
@@ -117,7 +117,6 @@ def compare_samples(
     items = checks.check_items(scores, labels, weights, where, along=along)
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))
-    check_amounts(metric, items)
     one = checks.check_one_or_models(items)
     hint = "name the missing value, or leave its items out with where="
     names, index = checks.check_ids("groups", groups, items, hint)

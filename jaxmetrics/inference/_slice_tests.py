@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -38,7 +37,7 @@ _NAMES = (
 )
 
 
-@functools.partial(jax.tree_util.register_dataclass, data_fields=[*_NAMES], meta_fields=[])
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class SliceDifferences(Result):
     """Differences with tests and limits, all of one shape.

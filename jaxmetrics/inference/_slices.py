@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -16,7 +15,7 @@ from jaxmetrics._base.host import all_concrete, gathered, is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import default_float
-from jaxmetrics._base.results import Column, Result, Table, interval_columns
+from jaxmetrics._base.results import STATIC, Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
@@ -36,17 +35,8 @@ from jaxmetrics.inference._slice_tests import (
 from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
 from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
-_DATA = (
-    *("n_items", "n_positives", "tested", "estimate", "standard_error", "low", "high"),
-    *("models", "rest", "effective"),
-)
 
-
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=[*_DATA],
-    meta_fields=["names", "confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Slices(Result):
     """A metric in each slice, with tests that hold for all slices at once.
@@ -71,7 +61,7 @@ class Slices(Result):
       effective: `[slices, 2]`, the effective sizes (sum w)^2 / sum w^2 of the two classes.
     """
 
-    names: tuple[Any, ...]
+    names: tuple[Any, ...] = field(metadata=STATIC)
     n_items: Array
     n_positives: Array
     tested: Array
@@ -81,7 +71,7 @@ class Slices(Result):
     high: Array
     models: SliceDifferences | None
     rest: SliceDifferences
-    confidence_level: float
+    confidence_level: float = field(metadata=STATIC)
     effective: Array | None = None
 
     def _table(self) -> Table:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import datetime
-import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -18,7 +17,7 @@ from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
-from jaxmetrics._base.results import Column, Result, Table
+from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
@@ -34,11 +33,7 @@ _UNITS = {f"datetime64[{x[0].upper()}]": x for x in ("year", "month", "day")}
 _NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["times", "used", *_NAMES, "models"],
-    meta_fields=["names", "confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Trend(Result):
     """The line that fits a metric over time.
@@ -63,7 +58,7 @@ class Trend(Result):
       confidence_level: the nominal coverage of the limits.
     """
 
-    names: tuple[Any, ...]
+    names: tuple[Any, ...] = field(metadata=STATIC)
     times: Array
     used: Array
     slope: Array
@@ -76,7 +71,7 @@ class Trend(Result):
     f_p_value: Array
     fitted: Array
     models: Trend | None
-    confidence_level: float
+    confidence_level: float = field(metadata=STATIC)
 
     def _table(self) -> Table:
         shape, metric = np.shape(self.slope), self._caption.metric

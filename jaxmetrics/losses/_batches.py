@@ -26,16 +26,6 @@ from jaxmetrics.losses._surrogates import kernel_of, placed, within_reach
 EMPTY = -np.inf  # a slot that no batch has visited
 
 
-class Batch(NamedTuple):
-    """The arguments of a call that hold a batch, `[n]` each, before they are checked."""
-
-    scores: ArrayLike
-    labels: ArrayLike
-    index: ArrayLike
-    weights: ArrayLike | None
-    where: ArrayLike | None
-
-
 class Pairs(NamedTuple):
     """The pairs of a batch, with a row for each positive and a column for each negative.
 
@@ -79,7 +69,7 @@ def apply_step(
     step: Step,
     numbers: dict[str, Any],
     slots: Array,
-    batch: Batch,
+    batch: tuple[ArrayLike, ...],
     surrogate: str,
     of_pairs: dict[str, Any],
 ) -> tuple[Array, Array]:

@@ -59,11 +59,6 @@ def set_of_shares(above: Array, upto: Array, weights: Array, share: Array, band:
     return weights * divide(jnp.where(some, soft, exact), upto - above, at_once)
 
 
-def edge_set(places: Array, weights: Array, share: Array, band: Array) -> Array:
-    """`edge_of_shares` of items with these places `[n]` ascending."""
-    return edge_of_shares(*shares_above(places, weights, None), weights, share, band)
-
-
 def edge_of_shares(
     above: Array,
     upto: Array,

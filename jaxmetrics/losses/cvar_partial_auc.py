@@ -19,10 +19,10 @@ from jax import lax
 
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
+from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, check_state, empty_slots
 from jaxmetrics.losses._rows import order_of, permuted
 from jaxmetrics.losses._surrogates import surrogate_numbers
-from jaxmetrics.losses._top_set import edge_set
+from jaxmetrics.losses._top_set import edge_of_shares, shares_above
 
 __all__ = ["State", "apply", "init"]
 
@@ -123,7 +123,7 @@ def apply(
     """
     numbers = {"max_fpr": max_fpr, "step_size": step_size}
     check_state(state, State, "cvar_partial_auc")
-    batch = Batch(scores, labels, index, weights, where)
+    batch = scores, labels, index, weights, where
     pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
     loss, thresholds = apply_step(_tail_mean, numbers, state.thresholds, batch, *pair)
     return loss, State(thresholds)
@@ -133,7 +133,9 @@ def _tail_mean(pairs: Pairs, held: Array, max_fpr: Array, step_size: Array) -> t
     order = order_of(pairs.row)
     scores, negatives = (permuted(x, order) for x in (pairs.row.scores, pairs.row.negatives))
     # The top negatives are those with the highest scores, for all positives alike.
-    edge = order[jnp.argmax(edge_set(scores, negatives, max_fpr, jnp.zeros_like(max_fpr)))]
+    shares = shares_above(scores, negatives, None)
+    edge_weights = edge_of_shares(*shares, negatives, max_fpr, jnp.zeros_like(max_fpr))
+    edge = order[jnp.argmax(edge_weights)]
     threshold = lax.stop_gradient(jnp.where(held > EMPTY, held, pairs.losses[:, edge]))
     # XLA may compute a loss at the edge again for each use, rounded otherwise: `over` may not be 0.
     of_edge = pairs.row.scores == pairs.row.scores[edge]

@@ -24,7 +24,7 @@ from jax import lax
 from jaxmetrics._base import checks
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
-from jaxmetrics.losses._batches import EMPTY, Batch, Pairs, apply_step, check_state, empty_slots
+from jaxmetrics.losses._batches import EMPTY, Pairs, apply_step, check_state, empty_slots
 from jaxmetrics.losses._surrogates import surrogate_numbers
 
 __all__ = ["State", "apply", "init", "objective"]
@@ -131,7 +131,7 @@ def apply(
     """
     numbers = {"kl_weight": kl_weight, "step_size": step_size}
     check_state(state, State, "kl_partial_auc")
-    batch = Batch(scores, labels, index, weights, where)
+    batch = scores, labels, index, weights, where
     pair = surrogate, surrogate_numbers(surrogate, margin, temperature)
     loss, log_means = apply_step(_soft_maximum, numbers, state.log_means, batch, *pair)
     return loss, State(log_means)

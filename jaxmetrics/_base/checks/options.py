@@ -8,7 +8,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.values import flag, number, one_of
+from jaxmetrics._base.checks.values import check_flag, number, one_of
 from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.quoting import cut
@@ -49,7 +49,7 @@ _OPTIONS: dict[str, Any] = {
     "scale": one_of(("raw", "range", "mcclish")),
     "method": one_of(("step", "linear", "quantile")),
     "quantile_method": one_of(QUANTILE_METHODS),
-    "return_threshold": flag,
+    "return_threshold": check_flag,
 }
 
 

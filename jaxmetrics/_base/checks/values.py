@@ -95,7 +95,7 @@ def one_of(options: Iterable[str]) -> Any:
     return check
 
 
-def flag(name: str, value: Any) -> bool:
+def check_flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, got {brief(value)}")
@@ -105,11 +105,6 @@ def flag(name: str, value: Any) -> bool:
 def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
     """Refuse anything but one of the words."""
     one_of(allowed)(name, value)
-
-
-def check_flag(name: str, value: bool) -> None:
-    """Refuse anything but True and False."""
-    flag(name, value)
 
 
 def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import gathered, is_concrete
-from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
@@ -217,7 +217,7 @@ def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replica
 def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:
     """The shape of the batch, and the number of items."""
     checks.check_rows(items)
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    batch = batch_of(items)
     return batch, items.scores.shape[-1]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,11 +27,7 @@ from jaxmetrics.inference._intervals.means import (
 REPLICATE_METHODS = ("percentile", "basic", "bca", "wald")
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "replicates", "standard_error", "n_undefined", "sample"],
-    meta_fields=[],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class BootstrapResult(Result):
     """The estimate of a metric and its bootstrap replicates.

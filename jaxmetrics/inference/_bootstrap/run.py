@@ -15,7 +15,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import gathered, on_cpu, on_gpu, processors, threads
-from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._base.undifferentiable import undifferentiable
@@ -134,7 +134,7 @@ def resample_means(items: Items, request: Request) -> Replicates:
     source = sampler_of(units, keys, plan, False)
     prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
     found, _ = _collect(prepared, plan, request, traced)
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    batch = batch_of(items)
     return Replicates(*(x.reshape(len(x), *batch) for x in found))
 
 

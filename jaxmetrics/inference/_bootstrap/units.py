@@ -15,14 +15,9 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, HostArray, Items
-from jaxmetrics._roc.order import (
-    LEFT_OUT,
-    POSITIVE,
-    Ordered,
-    apart_rows,
-    starts,
-)
+from jaxmetrics._roc.order import LEFT_OUT, POSITIVE, Ordered, apart_rows
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE
 from jaxmetrics.inference._influence.gradient import in_order_weights
 

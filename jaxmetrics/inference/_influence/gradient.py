@@ -15,16 +15,9 @@ from jaxmetrics._base.checks import check_rows
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import is_concrete, on_cpu, on_host, on_tpu
 from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.order import (
-    NEGATIVE,
-    POSITIVE,
-    Ordered,
-    apart_rows,
-    in_order,
-    starts,
-    undefined,
-)
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, apart_rows, in_order, undefined
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics._roc.record import Chosen, Metric, MetricLike, Options, choose
 from jaxmetrics._roc.table import ScoreTable
@@ -239,12 +232,12 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
     if less[0] is not None:
         units = units - jnp.where(order.kinds == POSITIVE, less[1], less[0])
     units = jnp.where(weights > 0, units, 0)
-    return as_given(units, order)
+    return as_given(units, order.item)
 
 
-def as_given(in_order: Array, order: Ordered) -> Array:
-    """Values `[n]` of items in order of their scores, put in the order of the inputs."""
-    at = jnp.zeros_like(in_order).at[order.item]
+def as_given(in_order: Array, item: Any) -> Array:
+    """Values `[n]` in some order, put in that of the inputs; `item` has the index of each there."""
+    at = jnp.zeros_like(in_order).at[item]
     found: Array = at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
     return found
 

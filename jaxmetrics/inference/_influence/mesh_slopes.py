@@ -16,10 +16,11 @@ from jax import lax
 from jaxmetrics._base import cumulative, sorting
 from jaxmetrics._base.key_ranges import Dealt
 from jaxmetrics._base.parts import gathered, so_many_below, sum_over
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
 from jaxmetrics._roc.mesh_ranges import InRange
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE, starts
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.rare_positives import RarePositives
 from jaxmetrics.inference._influence.sums_over_positives import (
     MetricOf,

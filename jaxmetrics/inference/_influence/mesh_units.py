@@ -18,6 +18,7 @@ from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.rare_positives import RarePositives
+from jaxmetrics.inference._influence.gradient import as_given
 from jaxmetrics.inference._influence.mesh_slopes import (
     OfRange,
     Ranges,
@@ -40,8 +41,7 @@ def units_of(
     """
     of_way = _of_ranges if isinstance(placed, OnMesh) else _of_few
     estimate, in_order = of_way(placed.near_one(together=True), value_of, Totals(*counts))
-    at = jnp.zeros_like(in_order).at[placed.part.index]
-    return estimate, at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
+    return estimate, as_given(in_order, placed.part.index)
 
 
 def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array, Array]:

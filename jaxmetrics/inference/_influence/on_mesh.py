@@ -43,7 +43,7 @@ R = TypeVar("R")
 
 
 def moments_on_mesh(
-    metric: MetricLike, items: Items, axis_name: AxisName, level: float = 0.95
+    metric: MetricLike, items: Items, axis_name: AxisName, level: Any
 ) -> tuple[Moments, Any]:
     """The moments, and the numbers of the closed form, of the items of all devices."""
     chosen, arrays = _chosen(metric, axis_name)

@@ -17,7 +17,7 @@ from jaxmetrics._base.host import (
     near_tree,
     on_cpu,
 )
-from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.items import batch_of, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import some_of
@@ -156,7 +156,7 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
         valid = True if items.where is None else np.asarray(items.where)
         counts = {"positives": positive & valid, "negatives": ~positive & valid}
         return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
-    batch = np.broadcast_shapes(*(x.shape[:-1] for x in items if x is not None))
+    batch = batch_of(items)
     with double_precision():
         found = sizes_of(items, ids, len(batch))
         if not all_concrete(*found):

@@ -15,9 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import cumulative, numerics, varying
+from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_order import NegativesFirst
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered, starts
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered
 from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics._roc.table import SortedItems

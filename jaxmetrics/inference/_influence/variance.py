@@ -244,7 +244,7 @@ def _units_in_order(
         negatives, positives = (of_item(*of_class, None)[0] for of_class in given)
         units = jnp.where(kinds == POSITIVE, positives, jnp.where(kinds == NEGATIVE, negatives, 0))
         estimate = jnp.where(bad[0], jnp.nan, found.estimate)
-        return estimate, as_given(units, problem.order)[:n_units] + 0 * estimate
+        return estimate, as_given(units, problem.order.item)[:n_units] + 0 * estimate
 
     result: tuple[Array, Array] = of_each(of_one, problems_without_rows(items, order))
     return result

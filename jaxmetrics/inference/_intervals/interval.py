@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import jax
 import jax.numpy as jnp
@@ -12,16 +11,12 @@ from jax.scipy.special import ndtr
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program, library_program
-from jaxmetrics._base.results import Result, Table, interval_columns
+from jaxmetrics._base.results import STATIC, Result, Table, interval_columns
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 
 
-@functools.partial(
-    jax.tree_util.register_dataclass,
-    data_fields=["estimate", "low", "high", "standard_error"],
-    meta_fields=["method", "confidence_level"],
-)
+@jax.tree_util.register_dataclass
 @dataclass(frozen=True)
 class Interval(Result):
     """A confidence interval, or several `[...]`.
@@ -40,8 +35,8 @@ class Interval(Result):
     low: Array
     high: Array
     standard_error: Array
-    method: str
-    confidence_level: float
+    method: str = field(metadata=STATIC)
+    confidence_level: float = field(metadata=STATIC)
 
     def _table(self) -> Table:
         columns = interval_columns(
