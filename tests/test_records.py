@@ -157,6 +157,13 @@ def test_refused_before_resampling(data, monkeypatch):
             jm.compare(metric, *data, key=KEY)
         with pytest.raises(ValueError, match="must have one value per table"):
             jm.permutation_test(metric, *data, key=KEY)
+        with pytest.raises(ValueError, match="must have one value per table"):
+            jm.compare_to_value(metric, *data, value=0.5, key=KEY)
+        groups = np.arange(len(data[1])) % 2
+        with pytest.raises(ValueError, match="must have one value per table"):
+            jm.compare_samples(metric, *data, groups=groups, key=KEY)
+    with pytest.raises(TypeError, match="slices and folds take roc_auc"):
+        jm.fold_interval(recall, *data, np.arange(len(data[1])) % 4)
 
 
 def test_methods_that_do_not_serve_a_metric(data, monkeypatch):

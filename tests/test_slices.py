@@ -218,7 +218,7 @@ def test_refuses(data):
         jm.slices(jm.roc_auc, scores, labels, np.where(ids == 0, np.nan, ids))
     with pytest.raises(ValueError, match=r"slices must be \[n\]"):
         jm.slices(jm.roc_auc, scores, labels, ids[:5])
-    with pytest.raises(TypeError, match="slices takes roc_auc"):
+    with pytest.raises(TypeError, match="slices and folds take roc_auc"):
         jm.slices(partial(jm.precision_at_recall, min_recall=0.5), scores, labels, ids)
     with pytest.raises(ValueError, match="has none"):
         jm.slices(jm.roc_auc, scores, labels, ids, threshold="global")

@@ -126,8 +126,9 @@ def table_metric(
       fields `threshold` and `thresholds` of a NamedTuple are rounded as the library's thresholds.
 
     Raises:
-      TypeError: an option of `function` is not keyword-only, or has the name of an array, such as
-        `weights`; or, when called, the metric is given an option that `function` does not have.
+      TypeError: `function` cannot be called, or an option of it is not keyword-only, or has the
+        name of an array, such as `weights`; or, when called, the metric is given an option that
+        `function` does not have.
 
     The value is NaN where a valid score is NaN or no item is valid. Time O(n log n) and memory O(n)
     for the table, plus the cost of `function`.

@@ -33,7 +33,7 @@ def label_deciles(label_counts: ArrayLike, *, by: str = "occurrences") -> Array:
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; label_counts are not whole
-        numbers, or one is negative.
+        numbers, one is negative, or they add up to 2^63 or more.
 
     Nothing is NaN. By occurrences, labels that never occur are in decile 0. Traced counts below 0
     count as 0. The shares are exact, as whole numbers are compared. Time O(n_labels log n_labels),
@@ -90,7 +90,7 @@ def propensities(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; label_counts are not whole
-        numbers, one is negative, or n_instances is below 3.
+        numbers, one is negative, they add up to 2^63 or more, or n_instances is below 3.
 
     Nothing is NaN. Traced counts below 0 count as 0. Time and memory O(n_labels).
 

@@ -64,7 +64,8 @@ def propensity_scored_precision_at_k(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
-        predicted or relevant label has no propensity, or k is below 1.
+        predicted or relevant label has no propensity, a list has a label twice, groups are not as
+        many as propensities, or k is below 1.
 
     NaN where no instance has relevant labels (in the group), or where a traced propensity of a
     relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory
@@ -118,7 +119,8 @@ def propensity_scored_ndcg_at_k(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
-        predicted or relevant label has no propensity, or k is below 1.
+        predicted or relevant label has no propensity, a list has a label twice, groups are not as
+        many as propensities, or k is below 1.
 
     NaN where no instance has relevant labels (in the group), or where a traced propensity of a
     relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory

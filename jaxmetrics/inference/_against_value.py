@@ -15,7 +15,7 @@ from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -83,7 +83,8 @@ def compare_to_value(
       significantly worse than the best of them and the value.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; the value is not finite.
+      TypeError, ValueError: as the conventions list under Errors; the value is not finite or not in
+        the range of the metric, or the metric has several values.
 
     NaN where the metric is NaN or a class has one item. Warns where a class has fewer than ten
     items. `z` is the normal quantile at which a limit is 0, and `df` is infinite. Time
@@ -107,6 +108,8 @@ def compare_to_value(
     value = checks.check_above("value", value, -np.inf)
     value = _in_range(metric, value)
     check_amounts(metric, items)
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
     one = checks.check_one_or_models(items)
     if one:
         items = items._replace(scores=items.scores[None])

@@ -114,7 +114,7 @@ def fold_interval(
       A FoldInterval in the unit of the metric.
 
     Raises:
-      TypeError, ValueError: as for `slices`.
+      TypeError, ValueError: as for `slices`; there are no items.
 
     The mean is NaN where a fold lacks a class: stratify the folds by class. Its standard error is
     NaN where a fold has one item of a class; then w takes the variance of the A_k over K in place

@@ -203,7 +203,8 @@ def operating_point(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; no rule or more than one is
-        given, one cost comes without the other, or what is resampled has no key.
+        given, a limit is an array, one cost comes without the other, or what is resampled has no
+        key.
 
     NaN where a class is absent or a valid score is NaN; precision also where nothing is flagged,
     and npv where all items are. The threshold is +inf where it is best to flag nothing; scores of

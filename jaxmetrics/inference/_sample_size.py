@@ -128,8 +128,9 @@ def sample_size(
       A SampleSize `[...]`, of each sample if there are two.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; not one of width, difference and
-        margin is given, the influence values of the metric are not known, or `ratio` is given for
+      TypeError, ValueError: as the conventions list under Errors; neither or both of a width and a
+        test (difference, margin) are given, scores are not `[n]` or `[2, n]`, the metric has
+        several values, its influence values are not known, or `ratio` is given for
         `average_precision`, which itself depends on it.
 
     The variances are estimated from the pilot. Their relative error is about sqrt(2 / m) with m
@@ -214,7 +215,8 @@ def power(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; neither difference nor margin is
-        given, or the influence values of the metric are not known.
+        given, scores are not `[n]` or `[2, n]`, the metric has several values, or its influence
+        values are not known.
 
     NaN where the metric is NaN, a class of the pilot has one item, the only model's metric is an
     end of its range or its scores tie, or two models rank alike. Time O(n log n), memory O(n).

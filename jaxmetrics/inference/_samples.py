@@ -94,8 +94,8 @@ def compare_samples(
       reference; with an axis of models before these if scores have one.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; there is one group, or a cluster
-        is in two.
+      TypeError, ValueError: as the conventions list under Errors; there is one group, a cluster is
+        in two, or the metric has several values.
 
     NaN where the metric of a group is NaN, and where a class of a group has one item. Warns where a
     class of a group has fewer than ten items. Time O(groups n log n) and memory O(n) for each
@@ -130,7 +130,9 @@ def compare_samples(
     if ids is not None:
         _refuse_shared(ids[0], index)
     metric, items = with_influence(metric, items)
-    known = has_influence(record_of(metric))
+    chosen, arrays = choose(metric)
+    chosen.refuse_several(arrays, items.scores.shape[-1])
+    known = has_influence(chosen.metric)
     request = Request(key, n_resamples, True, ids, memory_budget=memory_budget)
     request.check(needs_key=not known)
     of_groups = [_of_group(items, index == g) for g in range(n_groups)]

@@ -111,7 +111,7 @@ def _check_metric(chosen: Chosen, arrays: Options, given: Given, decides: bool) 
     known = chosen.metric.smooth or decides
     if chosen.metric.of_placements is None or not known:
         raise TypeError(
-            "slices takes roc_auc, partial_auc, average_precision, recall_at_fpr, "
+            "slices and folds take roc_auc, partial_auc, average_precision, recall_at_fpr, "
             "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
             f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
         )

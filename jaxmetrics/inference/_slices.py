@@ -162,7 +162,8 @@ def slices(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a slice is None or NaN, scores or
-        slices are traced, or the metric is not one of those above.
+        slices are traced, the metric is not one of those above or has several values, or it has no
+        threshold, or that of "quantile", and threshold="global".
 
     NaN where the metric of a slice is NaN; such slices are left out of the mean of the others. A
     warning says where the limit of a recall with "step" or "quantile" is within a tie of many

@@ -129,10 +129,10 @@ def standard_error(
         Not with clusters, nor for metrics that are resampled.
 
     Returns:
-      `[...]`, in the unit of the metric.
+      `[...]`, in the unit of the metric; `[..., limits]` of a recall at several limits.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a metric that is not resampled
+      TypeError, ValueError: as the conventions list under Errors; a metric with influence values
         has several values, or one that is resampled has no key.
 
     NaN where the metric is NaN, and, without resamples, where a class has one item, or one cluster

@@ -128,8 +128,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
       to be tested are left out. P-values and limits are each for one model, or pair, alone.
 
     Raises:
-      TypeError, ValueError: `slices` is not what `slices` returns, or has two columns crossed, or
-        times are not a number for each slice, or are not given and names are no times.
+      TypeError, ValueError: `slices` is not what `slices` returns, has none, or has two columns
+        crossed, or times are not a number for each slice, or are not given and names are no times.
 
     NaN where fewer than two slices with different times are left, and where the metric of one of
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a

@@ -40,6 +40,7 @@ def nnx_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
     Raises:
       ImportError: flax is not installed.
+      TypeError: metric is not a metric of score tables, or `weighted` is not a bool.
 
     NaN where the metric is undefined, or an item has no score. Time and memory are those of
     `jaxmetrics.streaming.update`.
@@ -120,6 +121,7 @@ def clu_metric(metric: _Metric, *, bins: Bins | None = None, weighted: bool = Fa
 
     Raises:
       ImportError: clu is not installed.
+      TypeError: metric is not a metric of score tables, or `weighted` is not a bool.
 
     NaN where the metric is undefined, or an item has no score. Time and memory are those of
     `jaxmetrics.streaming.update`.

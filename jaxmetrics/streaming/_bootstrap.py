@@ -69,8 +69,8 @@ def bootstrap(
       resampled independently: a state does not record which items two models share.
 
     Raises:
-      TypeError: the state has weights or is traced, or key is not a JAX key.
-      ValueError: the state has other bins, or n_resamples is below 1.
+      TypeError: state is not a State, has weights or is traced, or key is not a JAX key.
+      ValueError: the state has other bins, its sums have overflowed, or n_resamples is below 1.
 
     NaN where the metric is undefined, or an item has no score. With few items, at most 4,194,304,
     the items themselves are resampled, in the time of `jaxmetrics.bootstrap`. Otherwise the time is

@@ -53,7 +53,7 @@ def bounds(metric: MetricLike, state: State, *, bins: Bins, ignore_nan: bool = F
       of the rounded weights. They do not cover sampling error: `interval` does.
 
     Raises:
-      TypeError: state is not a State, or bins are not Bins.
+      TypeError: state is not a State, bins are not Bins, or the metric returns a threshold, too.
       ValueError: the state has other bins, its sums have overflowed, or bounds of the metric are
         not known.
 

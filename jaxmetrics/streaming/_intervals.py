@@ -80,8 +80,10 @@ def interval(
       the order within bins changes the metric, such as where all scores share one bin.
 
     Raises:
-      TypeError: the state has weights, whose squares it does not store, or a key is missing.
-      ValueError: the state has other bins, or bounds of the metric are not known.
+      TypeError: the state has weights, whose squares it does not store, a key is missing, or the
+        state is traced where it is resampled.
+      ValueError: the state has other bins, the metric has several values, or its bounds are not
+        known.
 
     NaN where the metric is undefined, or an item has no score. A warning says when a class is too
     small for the nominal coverage. Time O(bins); for `recall_at_fpr`
