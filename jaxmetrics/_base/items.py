@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.parts import AxisName, largest_over
-from jaxmetrics._base.types import Array, HostOrDeviceArray, Items
+from jaxmetrics._base.types import Array, HostArray, HostOrDeviceArray, Items
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
@@ -63,6 +63,13 @@ def class_weights(items: Items) -> tuple[Array, Array]:
     positive, negative = (labels == 1) & valid, (labels != 1) & valid
     amount = 1 if amounts is None else library.where(positive, amounts, 0)
     return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
+
+
+def class_masks(items: Items) -> tuple[HostArray, HostArray]:
+    """Which items are valid negatives, and which are valid positives; NumPy's."""
+    positive = np.asarray(items.labels) == 1
+    valid = True if items.where is None else np.asarray(items.where)
+    return ~positive & valid, positive & valid
 
 
 def not_allowed(items: Items, axis_name: AxisName = None) -> Any:

@@ -133,8 +133,8 @@ def pairs_of(
     kurtosis of the negatives' influence: (n_0 - 1) / 10 for average precision.
     """
     library = numerics.namespace(estimate, covariance.total)
-    n0, n1, n = map(_only, covariance.sizes)
-    mixed = _only(covariance.mixed)
+    n0, n1, n = map(only_number, covariance.sizes)
+    mixed = only_number(covariance.mixed)
     total = of_differences(covariance.total)
     of_classes = covariance.of_classes
     if of_classes is None:
@@ -159,10 +159,10 @@ def pairs_of(
 
         added = allowed(n0, n1)
         if covariance.items is not None:
-            both = zip(added, allowed(*map(_only, covariance.items)), strict=True)
+            both = zip(added, allowed(*map(only_number, covariance.items)), strict=True)
             added = [(1 - mixed) * x + mixed * y for x, y in both]
         if bounds.max_fpr is not None:
-            n_items = n0 if covariance.items is None else _only(covariance.items[0])
+            n_items = n0 if covariance.items is None else only_number(covariance.items[0])
             window = _of_window(bounds, share, of_classes[0], n_items, moves)
             added[0] += window.variance
             k0 = library.minimum(n0, window.df + 1)
@@ -188,7 +188,7 @@ def pairs_of(
     return Pairs(error, raised, df, shares, (k0, n1, n), curvature=curvature)
 
 
-def _only(size: Any) -> Array:
+def only_number(size: Any) -> Array:
     """The first number of an array, such as a size shaped to broadcast."""
     library = numerics.namespace(size)
     found: Array = library.ravel(library.asarray(size, np.float64))[0]

@@ -28,7 +28,7 @@ from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, unrounded
-from jaxmetrics.inference._pairs import Pairs
+from jaxmetrics.inference._pairs import Pairs, only_number
 from jaxmetrics.inference._pairs_of_samples import Sample, pairs_by_limits, pairs_of_samples
 
 # A metric that rises with the share of positives is warned of from this ratio of two shares on.
@@ -242,9 +242,9 @@ def _estimated(
         estimate, found = near_tree(covariance_of(metric, items, request.clusters))
         assert found.of_classes is not None
         library = numerics.namespace(estimate)
-        sizes = library.stack([library.ravel(library.asarray(x))[0] for x in found.sizes])
-        mixed = library.ravel(library.asarray(found.mixed))[0]
-        return estimate[0], found.total[0, 0], found.of_classes[:, 0, 0], sizes, mixed
+        sizes = library.stack([*map(only_number, found.sizes)])
+        of_classes = found.of_classes[:, 0, 0]
+        return estimate[0], found.total[0, 0], of_classes, sizes, only_number(found.mixed)
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     own = request._replace(key=jax.random.fold_in(request.key, g))

@@ -15,8 +15,9 @@ import numpy as np
 
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.compaction import first_indices
+from jaxmetrics._base.items import class_masks
 from jaxmetrics._base.sorting import starts
-from jaxmetrics._base.types import Array, HostArray, Items
+from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import LEFT_OUT, POSITIVE, Ordered, apart_rows
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE
 from jaxmetrics.inference._influence.gradient import in_order_weights
@@ -104,16 +105,9 @@ class Runs(NamedTuple):
     used: Array
 
 
-def _classes(items: Items) -> tuple[HostArray, HostArray]:
-    """Which items are valid negatives, and which are valid positives."""
-    positive = np.asarray(items.labels) == 1
-    valid = True if items.where is None else np.asarray(items.where)
-    return ~positive & valid, positive & valid
-
-
 def numbers_of_classes(items: Items) -> Any:
     """The number of valid negatives and positives, `[2]`."""
-    return np.array([x.sum() for x in _classes(items)], np.int32)
+    return np.array([x.sum() for x in class_masks(items)], np.int32)
 
 
 def weight_of_head(limit: float, items: Items) -> Any:
@@ -122,7 +116,7 @@ def weight_of_head(limit: float, items: Items) -> Any:
     Nearly every resample does: a binomial or Poisson count of mean m + 7.7 sqrt(m) + 20 is m or
     less with probability below 1e-8.
     """
-    negative, _ = _classes(items)
+    negative, _ = class_masks(items)
     weights = 1.0 if items.weights is None else np.asarray(items.weights, np.float64)
     weights = np.atleast_2d(np.where(negative, weights, 0.0))
     mean, spread = limit * weights.sum(-1), np.sqrt(limit * (weights**2).sum(-1))
@@ -157,7 +151,7 @@ def items_of_head(items: Items, depth: int) -> Items:
     """
     scores, labels = np.asarray(items.scores), np.asarray(items.labels)
     amounts = None if items.amounts is None else np.asarray(items.amounts)
-    negatives, positives = _classes(items)
+    negatives, positives = class_masks(items)
     kept = positives if amounts is not None else np.zeros_like(positives)
     for row in scores:
         kept = kept | (

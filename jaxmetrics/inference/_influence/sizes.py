@@ -17,7 +17,7 @@ from jaxmetrics._base.host import (
     near_tree,
     on_cpu,
 )
-from jaxmetrics._base.items import batch_of, class_weights
+from jaxmetrics._base.items import batch_of, class_masks, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import some_of
@@ -152,10 +152,9 @@ def smallest_sizes(items: Items, ids: Clusters | None) -> dict[str, float] | Non
     near = on_cpu() or all(isinstance(x, np.ndarray) for x in flags)
     if counted and near and not any(map(is_divided, items)):
         # Counts, by NumPy: a program takes longer than the sort of a small sample.
-        positive = np.asarray(items.labels) == 1
-        valid = True if items.where is None else np.asarray(items.where)
-        counts = {"positives": positive & valid, "negatives": ~positive & valid}
-        return {name: float(np.sum(x, axis=-1).min()) for name, x in counts.items()}
+        names = "negatives", "positives"
+        counted_of = zip(names, class_masks(items), strict=True)
+        return {name: float(np.sum(x, axis=-1).min()) for name, x in counted_of}
     batch = batch_of(items)
     with double_precision():
         found = sizes_of(items, ids, len(batch))
