@@ -35,6 +35,7 @@ gc.disable()  # JAX traces into many objects that live; a tenth of the time, of 
 
 collect_ignore = [
     "axis_worker.py",
+    "mesh_worker.py",
     "rare_worker.py",
     "sharded_worker.py",
     "stream_worker.py",

@@ -54,11 +54,10 @@ def test_partial_auc_equals_its_closed_form(limit, trial):
     np.testing.assert_allclose(variance(metric, scores, labels), expected, rtol=1e-9)
 
 
-@pytest.mark.parametrize("only", [0, 1])
-def test_a_row_of_one_class_adds_nothing(only, rng):
+def test_a_row_of_one_class_adds_nothing(rng):
     """To the slopes in weights that all rows share, if its NaN is left out of the sum."""
     scores, labels, weights = sample(rng, 20)
-    both = np.stack([labels, np.full(20, only, bool)])
+    rows = np.stack([labels, np.zeros(20, bool), np.ones(20, bool)])
     for metric in (
         jm.roc_auc,
         partial(jm.partial_auc, max_fpr=0.4, min_tpr=0.2),
@@ -66,7 +65,7 @@ def test_a_row_of_one_class_adds_nothing(only, rng):
         jm.average_precision,
     ):
         alone = jax.grad(lambda w, metric=metric: metric(scores, labels, weights=w))
-        shared = jax.grad(lambda w, metric=metric: jnp.nansum(metric(scores, both, weights=w)))
+        shared = jax.grad(lambda w, metric=metric: jnp.nansum(metric(scores, rows, weights=w)))
         at = jnp.asarray(weights, float)
         np.testing.assert_allclose(shared(at), alone(at), rtol=1e-12)
 
