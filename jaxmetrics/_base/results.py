@@ -157,7 +157,7 @@ class Result(abc.ABC):
           The result with these names and the same numbers.
 
         Raises:
-          ValueError: there are not as many names as models.
+          TypeError, ValueError: a list is given, or not as many names as models.
 
         Example:
           >>> import jax
@@ -168,7 +168,9 @@ class Result(abc.ABC):
           >>> print(list(test.named("old", "new").to_frame().model))
           ['old']
         """
-        kind = "model"
+        if any(isinstance(x, (list, tuple)) for x in models):
+            raise TypeError("named takes each name by itself: write named(*names)")
+        models, kind = tuple(map(str, models)), "model"
         if (option := self._caption.names.get("option", ())) and self._is_readable():
             rows = self._table().rows
             kind = kind if kind in rows else next((str(x) for x in option if x in rows), kind)

@@ -12,7 +12,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics import plots
 from jaxmetrics._base.warned import warn
-from jaxmetrics._base.words import percent_text, visible
+from jaxmetrics._base.words import percent_text, some_of, visible
 from jaxmetrics._report._evaluation import (
     Drawing,
     Evaluation,
@@ -177,11 +177,13 @@ def _notes(queries: Queries) -> list[str]:
         )
     tied = [_n_tied(queries, scores) for scores in queries.scores]
     if most := max(tied):
-        name = visible(queries.names[tied.index(most)])
+        names = [visible(name) for name, n in zip(queries.names, tied, strict=True) if n]
+        have, up_to = ("has", "") if len(names) == 1 else ("have", "up to ")
         notes.append(
-            f"{name} has equal scores for items of different grades in {most} of "
-            f"{queries.n_queries} queries: average precision and reciprocal ranks take them in the "
-            "order of the file, which may favour a model; the other metrics average over the orders"
+            f"{some_of(names)} {have} equal scores for items of different grades in {up_to}{most} "
+            f"of {queries.n_queries} queries: average precision and reciprocal ranks take them in "
+            "the order of the file, which may favour a model; the other metrics average over the "
+            "orders"
         )
     empty = int((np.bincount(queries.segments, queries.grades) == 0).sum())
     if empty:

@@ -101,8 +101,11 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
     found = []
     for curve in curves:
         best = int(cheapest(curve.cost))
-        decision = f"at {number(float(curve.thresholds[best]))}" if best else "by flagging nothing"
-        found.append(f"cheapest: {number(float(curve.cost[best]))} {decision}")
+        decision = (
+            f" at {number(float(curve.thresholds[best]))}" if best else " by flagging nothing"
+        )
+        cost = float(curve.cost[best])
+        found.append(f"cheapest: {number(cost)}{'' if np.isnan(cost) else decision}")
     return found
 
 

@@ -22,6 +22,7 @@ from jaxmetrics.plots._style import (
     style_of,
 )
 
+_MOST_FINITE = 0.99
 _LONG = 1e9  # a longer number has an exponent
 
 if TYPE_CHECKING:
@@ -56,8 +57,9 @@ def score_distributions(
       ax: the Axes to draw into; by default those of a new pyplot figure.
 
     Returns:
-      The Axes. Infinite scores are outside of them, but count in the areas, not in the means. A
-      class without items is not drawn; nothing is if a valid score is NaN.
+      The Axes. Infinite scores are outside of them, but count in the areas, not in the means,
+      of which there is none if they are more than 1 %. The scores of a stream's table are the lower
+      ends of its bins. A class without items is not drawn; nothing is if a valid score is NaN.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; scores are of several
@@ -106,13 +108,14 @@ def score_distributions(
 def _mean_in_words(scores: HostArray, shares: HostArray, widths: HostArray) -> str:
     """The mean of a class, with decimals for bins of these widths, or with significant digits.
 
-    The lowest bin of a stream may begin at -inf, and has no place in a mean either.
+    It is of finite scores, and there is none where more than a few are not. The lowest bin of a
+    stream may begin at -inf, and has no place in a mean either.
     """
     held = shares > 0
     finite = held & np.isfinite(scores)
     kind = "mean" if finite.sum() == held.sum() else "mean of finite scores"
-    if not finite.any():
-        return f"{kind} -"
+    if not shares[finite].sum() >= _MOST_FINITE * shares.sum() > 0:
+        return "mean -"
     mean = float(np.average(scores[finite], weights=shares[finite]))
     digits = decimals_of(widths)
     plain = 10.0**-digits <= widths.min() and abs(mean) < _LONG

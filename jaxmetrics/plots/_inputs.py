@@ -12,7 +12,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.results import Caption, Result
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics._base.words import decimals_of_metric, with_limits
+from jaxmetrics._base.words import decimals_of_metric, fixed, with_limits
 from jaxmetrics.plots._names import short_names
 
 Curve = TypeVar("Curve", jm.RocCurve, jm.PrecisionRecallCurve, jm.DetCurve, jm.CostCurve)
@@ -92,11 +92,13 @@ def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
         raise ValueError(
             f"names must have one name a {kind}, {n} in all, got {checks.brief(names)}"
         )
+    names = [str(name) for name in names]  # such as years
     if rcParams["text.parse_math"] and any(name.count("$") > 1 for name in names):
         return names
     return short_names(names)
 
 
+_APART = 1e-3  # of an area and the estimate of its interval
 _MAKER = {
     "band": "jm.roc_band(scores, labels)",
     "interval": "jm.confidence_interval(metric, scores, labels)",
@@ -126,9 +128,25 @@ def rows(
     return list(zip(*found, strict=True))
 
 
-def estimates_in_words(interval: jm.Interval, names: Sequence[str]) -> list[str]:
-    """The estimate and the limits of each model, as reports and results write them."""
+def areas_in_words(
+    what: str, areas: Any, interval: jm.Interval | None, names: Sequence[str], *, of_items: bool
+) -> list[str]:
+    """The area of each model, with its limits if there is an interval, which must be of it.
+
+    Without items there is a table, such as that of a stream, whose interval has an estimate within
+    bounds.
+    """
+    areas = np.asarray(areas)
+    if interval is None:
+        return [fixed(area) for area in areas]
     found = rows("interval", interval, ("estimate", "low", "high"), names, 0)
+    for area, (estimate, *_) in zip(areas, found, strict=True):
+        if of_items and abs(estimate - area) > _APART:
+            scale = ' and scale="mcclish"' if "partial" in what else ""
+            raise ValueError(
+                f"interval must be of the {what} that is drawn, which is {area:.3f}, got one of "
+                f"{estimate:.3f}: compute it of this metric, with the same scores{scale}"
+            )
     digits = decimals_of_metric(np.array([high - low for _, low, high in found]))
     return [with_limits(*of_model, digits=digits) for of_model in found]
 

@@ -10,8 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics._base.words import fixed
-from jaxmetrics.plots._inputs import each, estimates_in_words, models_or_table
+from jaxmetrics.plots._inputs import areas_in_words, each, models_or_table
 from jaxmetrics.plots._style import (
     GREY,
     StyleName,
@@ -63,7 +62,8 @@ def precision_recall(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
-        with labels, weights or where, or `names` or `interval` is not of these models.
+        with labels, weights or where, or `names` or `interval` is not of these models, or the
+        interval is of another metric.
 
     Example:
       >>> from jaxmetrics import plots
@@ -74,10 +74,9 @@ def precision_recall(
     looks = style_of(style)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
-    if interval is not None:
-        areas = estimates_in_words(interval, names)
-    else:
-        areas = [fixed(area) for area in np.asarray(jm.average_precision(scores, **items))]
+    found = jm.average_precision(scores, **items)
+    of_items = labels is not None
+    areas = areas_in_words("average precision", found, interval, names, of_items=of_items)
     curves = jm.precision_recall_curve(scores, **items)
     by_model = each(curves, names)
     ax = axes_of(ax, height_for(names))

@@ -30,6 +30,8 @@ from jaxmetrics.plots._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_EMPTY = -1.0  # stands for a query without relevant documents
+
 
 def ndcg_at_k(
     scores: ArrayLike,
@@ -85,8 +87,9 @@ def ndcg_at_k(
     scores, names = models(scores, names, items, shape)
     ks = np.arange(1, max_k + 1)
     options: dict[str, Any] = {**items, "gain": gain}
-    values = jm.ndcg(scores, k=tuple(ks.tolist()), empty=np.nan, **options)
-    means = np.nanmean(np.asarray(values), axis=1)
+    values = np.asarray(jm.ndcg(scores, k=tuple(ks.tolist()), empty=_EMPTY, **options))
+    judged = ~(values == _EMPTY).any(axis=(0, 2))  # where a score is NaN the mean is
+    means = values[:, judged].mean(axis=1) if judged.any() else np.full(values[:, 0].shape, np.nan)
     texts = [fixed(line[-1]) for line in means]
     if interval is not None:
         limits = rows("interval", interval, ("low", "high"), names, 1)

@@ -10,8 +10,8 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics._base.words import fixed, percent_text
-from jaxmetrics.plots._inputs import each, estimates_in_words, models_or_table, rows
+from jaxmetrics._base.words import percent_text
+from jaxmetrics.plots._inputs import areas_in_words, each, models_or_table, rows
 from jaxmetrics.plots._style import (
     GREY,
     Style,
@@ -75,7 +75,7 @@ def roc(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
         with labels, weights or where, or `names`, `band` or `interval` is not of these models;
-        the band is around another curve.
+        the band is around another curve, or the interval of another area.
 
     Example:
       >>> from jaxmetrics import plots
@@ -101,15 +101,13 @@ def _areas(
 ) -> list[str]:
     """The area of each model, as text for the legend."""
     what = "AUC" if max_fpr is None else "partial AUC"
-    if interval is not None:
-        areas = estimates_in_words(interval, names)
+    if max_fpr is None:
+        areas = jm.roc_auc(scores, **items)
     else:
-        if max_fpr is None:
-            found = jm.roc_auc(scores, **items)
-        else:
-            found = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
-        areas = [fixed(area) for area in np.asarray(found)]
-    return [f"{what} {area}" for area in areas]
+        areas = jm.partial_auc(scores, max_fpr=max_fpr, scale="mcclish", **items)
+    of_items = items["labels"] is not None
+    values = areas_in_words(what, areas, interval, names, of_items=of_items)
+    return [f"{what} {area}" for area in values]
 
 
 def _draw(
@@ -203,7 +201,7 @@ def roc_with_window(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; a ScoreTable comes
         with labels, weights or where, or `names`, `band` or `intervals` are not of these models;
-        the band is around another curve.
+        the band is around another curve, or an interval of another area.
 
     Example:
       >>> from jaxmetrics import plots

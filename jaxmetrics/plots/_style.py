@@ -116,7 +116,10 @@ def draw_line(ax: Axes, x: Any, y: Any, **style: Any) -> ModelLine:
     """Draw a line that other artists can be tied to; `finish_axes` fits the axes to it."""
     from jaxmetrics.plots._lines import ModelLine
 
-    line = ModelLine(np.asarray(x), np.asarray(y), **style)
+    x, y = np.asarray(x), np.asarray(y)
+    if not np.isfinite(x + y).any():
+        style.pop("markevery", None)  # Matplotlib measures distances along the line
+    line = ModelLine(x, y, **style)
     ax.add_line(line)
     return line
 

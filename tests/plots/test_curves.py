@@ -102,14 +102,26 @@ def test_a_band_around_another_curve_is_refused(rng, ax):
 
 def test_roc_with_window_passes_bands_and_intervals_on(problem, band):
     scores, labels = problem
-    intervals = [jm.Interval(*np.full((4, 2), value), "auto", 0.9) for value in (0.25, 0.75)]
+    areas = [
+        np.asarray(area)
+        for area in (
+            jm.roc_auc(scores, labels),
+            jm.partial_auc(scores, labels, max_fpr=0.1, scale="mcclish"),
+        )
+    ]
+    intervals = [jm.Interval(x, x - 0.1, x + 0.1, x, "auto", 0.9) for x in areas]
     figure = plots.roc_with_window(
         scores, labels, names=NAMES, max_fpr=0.1, band=band, intervals=tuple(intervals)
     )
     whole, window = figure.axes
     assert len(window.collections) == 3
-    assert legend(whole)[0] == "one, AUC 0.250 [0.250, 0.250]"
-    assert legend(window)[0] == "one, partial AUC 0.750 [0.750, 0.750]"
+    of_first = [f"{x[0]:.3f} [{x[0] - 0.1:.3f}, {x[0] + 0.1:.3f}]" for x in areas]
+    assert legend(whole)[0] == f"one, AUC {of_first[0]}"
+    assert legend(window)[0] == f"one, partial AUC {of_first[1]}"
+    with pytest.raises(ValueError, match=r"of the partial AUC that is drawn, .* scale=\"mcclish\""):
+        plots.roc_with_window(
+            scores, labels, names=NAMES, max_fpr=0.1, intervals=(None, intervals[0])
+        )
     figure.draw_without_rendering()
     assert whole.get_legend().get_window_extent().y0 >= 0
 

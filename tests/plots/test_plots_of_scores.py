@@ -160,10 +160,9 @@ def test_infinite_scores_count_in_the_area(ax):
 def test_means_are_of_finite_scores(ax):
     with warnings.catch_warnings(action="error"):
         plots.score_distributions([-np.inf, 1.0, 2.0, np.inf], [0, 0, 1, 0], ax=ax)
-    assert ax.get_legend_handles_labels()[1] == [
-        "negative, mean of finite scores 1.000",
-        "positive, mean 2.000",
-    ]
+    assert ax.get_legend_handles_labels()[1] == ["negative, mean -", "positive, mean 2.000"]
+    plots.score_distributions([-np.inf, *np.ones(99), 2.0], np.arange(101) == 100, ax=ax)
+    assert "negative, mean of finite scores 1.000" in ax.get_legend_handles_labels()[1]
 
 
 @pytest.mark.parametrize(
@@ -172,6 +171,24 @@ def test_means_are_of_finite_scores(ax):
 def test_means_of_tiny_and_huge_scores_have_an_exponent(unit, mean, ax):
     plots.score_distributions(np.arange(1.0, 5.0) * unit, [1, 0, 0, 1], ax=ax)
     assert ax.get_legend_handles_labels()[1][1] == f"positive, mean {mean}"
+
+
+@pytest.mark.parametrize("draw", [plots.roc, plots.precision_recall, plots.det])
+def test_a_model_without_a_curve_is_not_drawn_in_print_either(draw, problem, ax):
+    scores, labels = problem
+    scores = scores.astype(float)
+    scores[1, 3] = np.nan
+    draw(scores, labels, names=[2024, 2025], style="print", ax=ax)
+    ax.figure.draw_without_rendering()
+    assert any(text.startswith("2025, ") and text.endswith(" -") for text in legend(ax))
+
+
+def test_ndcg_of_a_nan_score_is_no_mean_of_the_other_queries(ax):
+    grades, scores = np.eye(3), np.array([[3, 2, 1.0]] * 3)
+    failed = scores.copy()
+    failed[2, 0] = np.nan
+    plots.ndcg_at_k(np.stack([scores, failed]), grades, names=["a", "b"], max_k=3, ax=ax)
+    assert ax.get_legend_handles_labels()[1] == ["a, nDCG@3 0.710", "b, nDCG@3 -"]
 
 
 def test_the_lowest_bin_of_a_stream_has_no_place_in_a_mean(rng, ax):
