@@ -73,7 +73,7 @@ those there, and the least cost is chosen there. Without --output, each of these
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
 precision at the largest --k; reciprocal ranks, the expected ones with --max-grade; and the share of
-pairs in the right order.
+pairs in the right order. Rankings have no --slice, --cluster, --weight, --amount and --positive.
 
 \b
 Examples:

@@ -90,11 +90,13 @@ def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
     for size in sizes:
         checks.check_count("batch", size)
     labels = np.asarray(data.labels)
-    counts = np.asarray(data.options.get("where", np.ones_like(labels))).astype(bool)
+    counts = np.ones(labels.shape, bool)
+    for name in ("where", "weights"):  # a batch of items of weight 0 has no loss
+        counts &= np.asarray(data.options.get(name, counts)) > 0
     groups = (counts & labels, counts & ~labels) if pair else (counts,)
     if not all(group.any() for group in groups):
         if not pair:
-            raise ValueError("batches need items, and where= leaves out all of train")
+            raise ValueError("batches need items, and where= or weights leave out all of train")
         raise ValueError("batches need items of each class, and train has only one")
     return tuple(jnp.asarray(np.flatnonzero(group)) for group in groups)
 

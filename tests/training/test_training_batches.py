@@ -103,6 +103,18 @@ def test_batches_of_both_classes():
     assert seen == [(4, 11), (4, 11)]
 
 
+def test_batches_hold_no_items_of_weight_0():
+    """A batch of such items alone has no loss, and the mean loss would be NaN."""
+    weights = np.where(np.arange(200) % 20 == 0, 1.0, 0.0)
+    options = {"metric": METRIC, "steps": 20, "checkpoints": 2, "batch": 2, "key": KEY}
+    found, expected = (
+        jm.training.fit(linear, START, SGD, (*TRAIN, given), HELD, **options)
+        for given in ({"weights": weights}, {"weights": weights, "where": weights > 0})
+    )
+    assert np.isfinite(found.losses).all()
+    assert_array_equal(found.losses, expected.losses)
+
+
 def test_sharded_arrays():
     mesh = jax.make_mesh((2,), ("items",), axis_types=(jax.sharding.AxisType.Auto,))
     placed = NamedSharding(mesh, PartitionSpec("items"))
