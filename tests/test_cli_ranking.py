@@ -266,6 +266,15 @@ def test_binary_labels_and_ten_places_by_default(tmp_path):
     assert metrics["expected_reciprocal_rank"]["value"] == pytest.approx((1 + 1 / 2) / 2 / 2)
 
 
+def test_notes_name_all_models_and_are_told_once(tmp_path):
+    rows = [f"q{i},{grade},{a},{b}" for i in range(6) for grade, a, b in ((1, 1, 1), (0, 1, 1))]
+    (tmp_path / "d.csv").write_text("\n".join(["q,y,a,b", *rows]))
+    options = ("--label", "y", "--score", "a", "--score", "b", "--group", "q")
+    notes = evaluated(tmp_path / "d.csv", *options)["warnings"]
+    assert sum("rests on 6 queries" in note and "add queries" in note for note in notes) == 1
+    assert any(note.startswith("a and b have equal scores") for note in notes)
+
+
 def test_ties_of_other_grades_are_noted(folder, data, report, tmp_path):
     """A constant in a file sorted by grade would have the best average precision."""
     assert not any("equal scores" in note for note in report["warnings"])

@@ -182,7 +182,7 @@ def carry_out(
     # libraries that it calls, such as Matplotlib: users need not see them.
     ours = [x for x in caught if not x.filename.startswith(PACKAGE)]
     notes = [visible(str(x.message)) for x in ours if x.category is UserWarning]
-    return found, sorted(notes)  # threads warn in any order
+    return found, sorted(set(notes))  # threads warn in any order, and metrics alike
 
 
 def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -88,6 +89,7 @@ def evaluate_queries(
     if drawn:
         intervals = [x.interval for x in found["ndcg_at_k"] if x.k in PLACES]
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
+    notes = [re.sub(r"(rests on \S+|add) items\b", r"\1 queries", note) for note in notes]
     notes = [*queries.notes, *notes, *_notes(queries)]
     if with_figures and not drawn:
         notes.append(note_of_bands("ranking.png", queries.names))
