@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import jaxmetrics as jm
+from jaxmetrics._base.checks.values import number
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._base.words import percent_text
@@ -31,6 +32,8 @@ from jaxmetrics.plots._style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+_one_rate = number(0, 1, open_low=True, several=False)
 
 
 @double_precision()  # thresholds are then exact
@@ -84,6 +87,8 @@ def roc(
       ['model, AUC 0.750', 'chance']
     """
     looks = style_of(style)
+    if max_fpr is not None:
+        _one_rate("max_fpr", max_fpr)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     values = _areas(scores, items, names, max_fpr, interval)
@@ -212,6 +217,7 @@ def roc_with_window(
     from matplotlib.figure import Figure
 
     looks = style_of(style)
+    _one_rate("max_fpr", max_fpr)
     items: dict[str, Any] = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     ends = None, max_fpr

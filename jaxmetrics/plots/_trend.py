@@ -126,10 +126,14 @@ def _by_model(values: Any) -> FloatArray:
 
 
 def _name_times(ax: Axes, at: HostArray, names: Sequence[Any]) -> None:
-    """Label as many slices as fit, with an equal number of slices between labels."""
+    """Label the first slice, and each one that is far enough from the last one that has a label."""
     there = np.flatnonzero(np.isfinite(at))
     order = there[np.argsort(at[there], kind="stable")].tolist()
     inches = ax.get_window_extent().width / ax.figure.dpi
     widest = max((len(str(names[i])) for i in order), default=1) * _LETTER + 0.15
-    shown = order[:: max(1, int(np.ceil(len(order) * widest / inches)))]
+    whole = np.ptp(at[there]) or 1.0 if order else 1.0
+    shown: list[int] = []
+    for i in order:
+        if not shown or (at[i] - at[shown[-1]]) / whole * inches >= widest:
+            shown.append(i)
     ax.set_xticks(at[shown], [str(names[i]) for i in shown])

@@ -126,6 +126,13 @@ def test_roc_with_window_passes_bands_and_intervals_on(problem, band):
     assert whole.get_legend().get_window_extent().y0 >= 0
 
 
+@pytest.mark.parametrize("max_fpr", [[0.1, 0.2], "0.1", 5])
+def test_a_window_ends_at_one_rate(max_fpr, problem):
+    for draw in (plots.roc, plots.roc_with_window):
+        with pytest.raises((TypeError, ValueError), match=r"max_fpr must be a number in \(0, 1\]"):
+            draw(*problem, max_fpr=max_fpr)
+
+
 def test_precision_recall_has_the_area_that_it_says(problem, ax):
     scores, labels = problem
     plots.precision_recall(scores, labels, names=np.array(NAMES), ax=ax)

@@ -24,7 +24,7 @@ REFUSED = [
     (
         {"train": (X, Y, {"where": Y * 0 == 1}), "batch": 8, "key": KEY},
         ValueError,
-        "where= leaves out all",
+        "leave out all of train",
     ),
     ({"apply": lambda p, x: x}, ValueError, "must be scores .n."),
     ({"params": np.array([1, 2])}, TypeError, "split the model"),

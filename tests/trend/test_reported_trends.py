@@ -91,6 +91,14 @@ def test_figure(found):
     assert any(x.startswith("new, trend p < 0.001") for x in legend)
 
 
+def test_labels_of_times_that_are_close_do_not_overlap(found):
+    slices = dataclasses.replace(
+        found[0], names=tuple(f"2024-0{i}" for i in (1, 2, 3, 4, 5)) + ("2029-12",)
+    )
+    ax = plots.trend(slices, names=["old", "new"])
+    assert [x.get_text() for x in ax.get_xticklabels()] == ["2024-01", "2029-12"]
+
+
 def test_a_figure_of_slices_that_are_all_too_small_has_crosses_alone(found):
     slices = dataclasses.replace(found[0], tested=np.zeros(6, bool))
     ax = plots.trend(slices, names=["old", "new"])
