@@ -92,9 +92,8 @@ def test_figure(found):
 
 
 def test_labels_of_times_that_are_close_do_not_overlap(found):
-    slices = dataclasses.replace(
-        found[0], names=tuple(f"2024-0{i}" for i in (1, 2, 3, 4, 5)) + ("2029-12",)
-    )
+    names = (*(f"2024-0{i}" for i in range(1, 6)), "2029-12")
+    slices = dataclasses.replace(found[0], names=names)
     ax = plots.trend(slices, names=["old", "new"])
     assert [x.get_text() for x in ax.get_xticklabels()] == ["2024-01", "2029-12"]
 
