@@ -18,13 +18,12 @@ from devices import placed as on_mesh
 from jax.experimental.multihost_utils import process_allgather
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
+from mesh_cases import ARRAYS, CASES, Case
 
 process, processes, port = map(int, sys.argv[1:4])
 if processes > 1:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(f"127.0.0.1:{port}", processes, process)
-
-from mesh_cases import ARRAYS, CASES, Case  # noqa: E402, whose arrays are made on a device
 
 LAYOUTS: dict[str, dict[str, Any]] = {
     "items": {"n": ("m", "d")},

@@ -17,7 +17,7 @@ from jax import lax
 
 from jaxmetrics._base.primitives import is_concrete as is_concrete
 from jaxmetrics._base.primitives import is_top_level, to_default_device
-from jaxmetrics._base.types import Array
+from jaxmetrics._base.types import Array, HostArray
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -129,21 +129,27 @@ def is_divided(array: Any) -> bool:
     return isinstance(array, jax.Array) and is_concrete(array) and len(array.devices()) > 1
 
 
-def gathered(tree: T) -> T:
+def of_all_processes(tree: T) -> T:
     """The pytree, with arrays of which other processes hold parts as NumPy's, whole.
 
     All processes must call this, as they must any program of such arrays.
     """
 
-    def of(x: Any) -> Any:
-        if not isinstance(x, jax.Array) or not is_concrete(x) or x.is_fully_addressable:
-            return x
-        from jax.experimental.multihost_utils import process_allgather  # rarely needed
-
-        return np.asarray(x) if x.is_fully_replicated else process_allgather(x, tiled=True)
-
-    found: T = jax.tree.map(of, tree)
+    found: T = jax.tree.map(_of_all_processes, tree)
     return found
+
+
+def _of_all_processes(array: Any) -> Any:
+    if not isinstance(array, jax.Array) or not is_concrete(array) or array.is_fully_addressable:
+        return array
+    from jax.experimental.multihost_utils import process_allgather  # rarely needed
+
+    return np.asarray(array) if array.is_fully_replicated else process_allgather(array, tiled=True)
+
+
+def as_numpy(array: Any) -> HostArray:
+    """NumPy's view of an array with known values, of which other processes may hold parts."""
+    return np.asarray(_of_all_processes(array))
 
 
 def at_hand(*arrays: Any) -> tuple[Any, ...]:

@@ -151,7 +151,7 @@ class _Columns(NamedTuple):
 
 
 def check_has_columns(source: Source, names: Sequence[str]) -> list[_Columns]:
-    """Refuses files that do not have each name once."""
+    """The columns of each file with these names; refuses a file that does not have each once."""
     return [_check_file(file, names, source.separator) for file in source.files]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from jaxmetrics._base.checks import as_array, check_alignment, check_count, check_fits, wide_ids
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import gathered, in_threads, is_concrete, near
+from jaxmetrics._base.host import as_numpy, in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 NO_LABEL_16 = (1 << 16) - 1  # -1 in 16 bits; NumPy sorts 16-bit ids in a third of the time
@@ -131,7 +131,7 @@ def check_groups(
                 "num_groups must be given where groups are traced: write num_groups=10 for deciles"
             )
         return array, int(num_groups)
-    host = np.asarray(gathered(array))
+    host = as_numpy(array)
     low, high = int(host.min()), int(host.max())
     count = high + 1 if num_groups is None else int(num_groups)
     if low < 0 or high >= count:
@@ -184,13 +184,13 @@ def _check_ids(name: str, ids: HostOrDeviceArray, limit: int | None, source: str
             "propensities and n_labels of all labels, also of those that do not occur"
         )
     if any(repeats):
-        twice = _repeated(np.asarray(gathered(rows)))
+        twice = _repeated(as_numpy(rows))
         raise ValueError(
             f"{name} must have each label at most once in a list, got {twice}: keep its first "
             "place, and pad the list with -1"
         )
     if name == "predicted" and any(gaps):
-        rows = np.asarray(gathered(rows))
+        rows = as_numpy(rows)
         at = np.argwhere((rows[:, :-1] < 0) & (rows[:, 1:] >= 0))[0]
         raise ValueError(
             f"predicted may have -1 only after the end of a list, got -1 in list {at[0]} at place "
@@ -236,7 +236,7 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
         )
     if not is_concrete(counts):
         return counts
-    host = np.asarray(gathered(counts))
+    host = as_numpy(counts)
     if host.min(initial=0) < 0:
         raise ValueError(f"label_counts must not be negative, got {host.min()}")
     if (total := host.sum(dtype=np.float64)) >= 2**63:
@@ -253,7 +253,7 @@ def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
             f"propensities must be [n_labels], one for each label, got {list(array.shape)}"
         )
     if is_concrete(array):
-        host = np.asarray(gathered(array))
+        host = as_numpy(array)
         valid = (host > 0) & (host <= 1)
         if not valid.all():
             raise ValueError(f"propensities must be in (0, 1], got {host[~valid][0]}")

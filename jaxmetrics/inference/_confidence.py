@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default, library_program
-from jaxmetrics._base.host import all_concrete, gathered, near_tree
+from jaxmetrics._base.host import all_concrete, near_tree, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
@@ -250,7 +250,9 @@ def _by_form(
     if ids is None:
         moments, numbers = moments_of(form.metric, items, level, axis_name)
         if all_concrete(*moments.sizes):
-            values, n_positives = map(np.asarray, gathered((moments.estimate, moments.sizes[1])))
+            values, n_positives = map(
+                np.asarray, of_all_processes((moments.estimate, moments.sizes[1]))
+            )
             warn_of_few_successes(form.metric, values, n_positives)
         found = limits_of_form(form, moments, numbers, level)
     else:

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, gathered, is_compiling
+from jaxmetrics._base.host import all_concrete, is_compiling, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import STATIC, Result, Table, interval_columns
@@ -141,7 +141,7 @@ def fold_interval(
         raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
     if not names:
         raise ValueError("folds must be one or more, got none: there are no items")
-    items = gathered(items)
+    items = of_all_processes(items)
     of_metric, exchanged = with_influence(metric, items)
     given = given_of(exchanged, ids, len(names), one_threshold=False)
     form, levels = form_of(of_metric, chosen_method(of_metric)), np.array([_NEAR, level])

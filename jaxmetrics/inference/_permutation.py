@@ -13,7 +13,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, gathered
+from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -128,7 +128,7 @@ def permutation_test(
     warn_of_undefined(estimate, "model", names_in(scores))
     if all_concrete(ranks, estimate):
         ranked = evaluate_chosen(metric, items._replace(scores=ranks))
-        _refuse_values(*gathered((estimate, ranked)))
+        _refuse_values(*of_all_processes((estimate, ranked)))
     pairs = tuple(itertools.combinations(range(n_models), 2))
     values = [
         resample_swaps(

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics, sorting
 from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.host import gathered, is_concrete, near
+from jaxmetrics._base.host import as_numpy, is_concrete, near, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Table
@@ -342,7 +342,7 @@ def _check_labelled(labelled: ArrayLike, labels: ArrayLike) -> HostOrDeviceArray
             f"labels and labelled must be [n], one entry for each item, got "
             f"{list(np.shape(labels))} and {list(array.shape)}"
         )
-    if is_concrete(array) and not np.any(gathered(array)):
+    if is_concrete(array) and not np.any(of_all_processes(array)):
         raise ValueError("labelled must be True for some items, got none: the metric is unknown")
     return array
 
@@ -352,7 +352,7 @@ def _known_labels(labels: ArrayLike, known: HostOrDeviceArray) -> HostOrDeviceAr
     if (
         is_concrete(known) and getattr(labels, "dtype", np.dtype(object)).kind == "O"
     ):  # such as None or a text where a label is not known
-        labels = np.where(np.asarray(gathered(known)), np.asarray(labels, object), 0).tolist()
+        labels = np.where(as_numpy(known), np.asarray(labels, object), 0).tolist()
     array = near(checks.as_array("labels", labels))
     found: HostOrDeviceArray = numerics.namespace(array, near(known)).where(near(known), array, 0)
     return found
@@ -369,7 +369,7 @@ def _check_shares(
             f"{name} must be {axes}, one entry for each of the {n} items, got {list(array.shape)}"
         )
     if is_concrete(array):
-        host = np.asarray(gathered(array)).astype(float)
+        host = as_numpy(array).astype(float)
         low = host >= 0 if above is None else host > above
         if not (low & (host <= 1)).all():
             ends = "[0, 1]" if above is None else "(0, 1]"

@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, gathered, is_compiling
+from jaxmetrics._base.host import all_concrete, is_compiling, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import default_float
@@ -193,7 +193,7 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
-    items = gathered(items)
+    items = of_all_processes(items)
     how: Any = {
         "min_items": min_items,
         "one_threshold": threshold == "global" and len(ids) > 0,

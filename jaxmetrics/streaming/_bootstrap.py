@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import gathered, in_threads, is_concrete
+from jaxmetrics._base.host import in_threads, is_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
@@ -117,7 +117,7 @@ def resample_bins(
         raise TypeError(
             "a state is resampled outside of jit, got a traced state or key: return the state first"
         )
-    *counts, undefined = map(np.asarray, gathered(_columns(asked.held, asked.ignore_nan)))
+    *counts, undefined = map(np.asarray, of_all_processes(_columns(asked.held, asked.ignore_nan)))
     batch, n = undefined.shape, counts[0].shape[-1]
     counts = [x.reshape(-1, n) for x in counts]
     ends: Any = asked.held.levels

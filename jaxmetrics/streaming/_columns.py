@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base.host import gathered
+from jaxmetrics._base.host import as_numpy
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.streaming import _counts
 
@@ -98,7 +98,7 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
     Refuses a state whose sums have overflowed.
     """
     with jax.ensure_compile_time_eval():  # the state may be a constant in a traced program
-        columns = np.asarray(gathered(_extra(digits))).astype(np.int64)
+        columns = as_numpy(_extra(digits)).astype(np.int64)
     columns = columns.reshape(-1, *columns.shape[-3:])
     if np.any(_counts.is_full(columns[:, 0, USED, -1])):
         raise ValueError(

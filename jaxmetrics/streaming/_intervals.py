@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.host import all_concrete, gathered
+from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
@@ -123,7 +123,7 @@ def interval(
     numbers = _composed(*limits_of_form(form, *found, level))
     _warn_of_coarse(found[0].estimate, numbers)
     if all_concrete(numbers[0], n_positives):
-        values, n = map(np.asarray, gathered((numbers[0], n_positives)))
+        values, n = map(np.asarray, of_all_processes((numbers[0], n_positives)))
         warn_of_few_successes(form.metric, values, n)
     estimate, low, high, error = map(as_default, numbers)
     return Interval(estimate, low, high, error, form.name, level)
@@ -133,7 +133,7 @@ def _warned_of_few(metric: MetricLike, held: Held, method: str) -> Array:
     """The number of positives; warns of small classes, as for items in memory."""
     sizes = dict(zip(("positives", "negatives"), _class_sizes(held.digits), strict=True))
     if all_concrete(*sizes.values()):
-        known = gathered(sizes)
+        known = of_all_processes(sizes)
         fewest = {name: np.asarray(size).min(initial=np.inf) for name, size in known.items()}
         warn_of_few(metric, fewest, method)
     return sizes["positives"]
@@ -155,7 +155,7 @@ def _warn_of_coarse(ends: Array, numbers: Any) -> None:
     _, low, high, _ = numbers
     if not all_concrete(ends, low, high):
         return
-    ends, low, high = gathered((ends, low, high))
+    ends, low, high = of_all_processes((ends, low, high))
     found: Any = np.asarray(ends)
     coarse = are_coarse((found[..., 0], found[..., 2]), (low, high))
     if coarse.any():

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import gathered, is_concrete
+from jaxmetrics._base.host import as_numpy, is_concrete, of_all_processes
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
@@ -57,14 +57,14 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     found, share_lost = _table(state.digits, fingerprint, bins.lower, bins.weight_scale, ignore_nan)
     if not is_concrete(state.digits):
         return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
-    share = np.asarray(gathered(share_lost)).max(initial=0.0)
+    share = as_numpy(share_lost).max(initial=0.0)
     if share > _MOST_LOST:
         raise ValueError(
             f"weights are too small for weight_scale={bins.weight_scale:g}: rounding may have "
             f"taken {share:.1%} of the weight of a class; make the bins with weight_scale= a power "
             "of two near the largest weights"
         )
-    on_host: ScoreTable = jax.tree.map(np.asarray, gathered(found))
+    on_host: ScoreTable = jax.tree.map(np.asarray, of_all_processes(found))
     return on_host
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program, ordinary_promotion
-from jaxmetrics._base.host import gathered, is_concrete, near, to_program
+from jaxmetrics._base.host import as_numpy, is_concrete, near, of_all_processes, to_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
@@ -300,7 +300,7 @@ def result(state: State, *, confidence_level: float = 0.95) -> Mean:
     level = checks.check_level(confidence_level)
     found: Mean
     found, rounded = _result(state.digits, jnp.asarray(level), numerics.default_float())
-    if is_concrete(state.digits) and np.any(gathered(rounded)):
+    if is_concrete(state.digits) and np.any(of_all_processes(rounded)):
         raise ValueError(
             "values are too small: a state keeps them to 2^-64 = 5.4e-20, and rounding may have "
             "taken 0.1 % of their sum; pass multiples of them, and divide the result"
@@ -347,7 +347,7 @@ def _check_means(state: State, *, wait: bool = True) -> None:
     check_digits(state.digits, "means.State")
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):
         return
-    if np.any(_has_overflowed(np.asarray(gathered(state.digits)))):
+    if np.any(_has_overflowed(as_numpy(state.digits))):
         raise ValueError(
             "the sums of the state have overflowed: it has room for 2^31 values of the largest "
             "size, and for 16,384 states added leaf by leaf; add up states by merge"

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.frames import is_frame, names_in
-from jaxmetrics._base.host import gathered, is_concrete, near
+from jaxmetrics._base.host import is_concrete, near, of_all_processes
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
@@ -25,7 +25,7 @@ def all_valid(valid: Any, mask: Any) -> bool:
 
 def first_invalid(values: Any, valid: Any, mask: Any) -> Any:
     """The first invalid value among those that the mask keeps."""
-    values, valid, mask = gathered((values, valid, mask))
+    values, valid, mask = of_all_processes((values, valid, mask))
     bad = ~np.asarray(valid) if mask is None else ~np.asarray(valid) & np.asarray(mask)
     return np.broadcast_to(np.asarray(values), bad.shape)[bad][0]
 

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base.checks.arrays import refuse_masked
-from jaxmetrics._base.host import gathered, is_concrete
+from jaxmetrics._base.host import as_numpy, is_concrete
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
@@ -119,7 +119,7 @@ def check_ids(name: str, given: Any, items: Items, hint: str) -> tuple[HostArray
     if not is_concrete(given):
         raise TypeError(f"{name} must be known when a program is traced: pass a NumPy array")
     refuse_masked(name, given)
-    ids = np.asarray(gathered(given))
+    ids = as_numpy(given)
     if ids.shape != (n,):
         raise ValueError(
             f"{name} must be [n], one entry for each of the {n} items, got {list(ids.shape)}"
@@ -198,7 +198,7 @@ def _masked(items: Items) -> HostArray:
     n, where = items.scores.shape[-1], items.where
     if where is None or not is_concrete(where):
         return np.zeros(n, bool)
-    valid = np.asarray(gathered(where)).reshape(-1, where.shape[-1]).any(axis=0)
+    valid = as_numpy(where).reshape(-1, where.shape[-1]).any(axis=0)
     return np.broadcast_to(~valid, n)
 
 

@@ -19,7 +19,7 @@ from jaxmetrics._base.checks.arrays import (
     unwrapped,
 )
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import all_concrete, gathered, is_concrete, near
+from jaxmetrics._base.host import all_concrete, as_numpy, is_concrete, near, of_all_processes
 from jaxmetrics._base.numerics import default_float, is_inexact, largest_weight, namespace
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray, Items
 
@@ -138,7 +138,7 @@ def check_axis(
 
 
 def _is_one_hot(labels: HostOrDeviceArray) -> bool:
-    host = np.asarray(gathered(labels))
+    host = as_numpy(labels)
     ones = np.sum(host == 1, axis=1) == 1
     return bool(ones.all()) and np.count_nonzero(host) == len(host)
 
@@ -196,7 +196,7 @@ def check_scale(
         weights, mask = near(weights), near(mask)
         if mask is not None:
             weights = namespace(weights).where(mask, weights, 0)
-        highest = np.asarray(gathered(weights.max(axis=-1, initial=0)), np.float64)
+        highest = np.asarray(of_all_processes(weights.max(axis=-1, initial=0)), np.float64)
         wrong = highest[(highest > largest) | (highest > 0) & (highest < 1 / largest)]
         if wrong.size:
             raise ValueError(
@@ -217,7 +217,7 @@ def check_range(
     fits = values.dtype != np.float64 or (dtype == np.float64 and not together)
     if fits or not all_concrete(values, mask):
         return
-    values, mask = gathered((values, mask))
+    values, mask = of_all_processes((values, mask))
     host = np.abs(np.asarray(values))
     counted = np.isfinite(host) if mask is None else np.isfinite(host) & np.asarray(mask)
     host = np.where(counted, host, 0)
@@ -282,7 +282,7 @@ def check_classes(
     if labels.dtype == bool or not is_concrete(labels) or not is_concrete(mask):
         return
 
-    labels, mask = gathered((labels, mask))
+    labels, mask = of_all_processes((labels, mask))
     host = np.asarray(labels)
     valid = np.isin(host, np.arange(n_classes))
     if not np.all(valid if mask is None else valid | ~np.asarray(mask)):

@@ -20,7 +20,7 @@ from jaxmetrics._base.checks.values import (
 )
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.frames import is_frame
-from jaxmetrics._base.host import all_concrete, gathered
+from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
@@ -95,7 +95,7 @@ def _check_segments(
                 "the number of lists, which is the length of the result"
             )
         return segment, int(num_segments)
-    segment, mask = gathered((segment, mask))
+    segment, mask = of_all_processes((segment, mask))
     ids = np.asarray(segment)
     valid = ids
     if mask is not None:  # the mask may have more rows than the ids

@@ -13,7 +13,7 @@ from jaxmetrics._base.checks.arrays import all_valid, first_invalid
 from jaxmetrics._base.checks.items import check_axis, weighted_arrays
 from jaxmetrics._base.checks.values import check_count, check_index, number
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.host import all_concrete, gathered, is_concrete
+from jaxmetrics._base.host import all_concrete, is_concrete, of_all_processes
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, HostOrDeviceArray
 
@@ -49,7 +49,7 @@ def _whole(
         raise TypeError(
             f"{name} must be class indices, got {array.dtype}: {hint}, else {name}.astype(int)"
         )
-    array, mask = gathered((array, mask))
+    array, mask = of_all_processes((array, mask))
     host = np.asarray(array, np.float64)
     whole = (host == np.round(host)) & (np.abs(host) < 2**31)
     if not all_valid(whole, None if mask is None else np.asarray(mask)):

@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import nan_as_value
-from jaxmetrics._base.host import gathered, is_concrete
+from jaxmetrics._base.host import is_concrete, of_all_processes
 from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -188,7 +188,8 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
 
 def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """Replicates `[n_resamples + 1, ..., *value]`; the first is the metric of the data."""
-    items = gathered(at_least_one(items))  # threads start programs, in no order of all processes
+    # Threads start the programs, in no order that processes would share.
+    items = of_all_processes(at_least_one(items))
     given = {k: v for k, v in items._asdict().items() if v is not None}
     batch, n = _shape_of(items)
     shared = all(x is None or x.size == n for x in (items.labels, items.where))

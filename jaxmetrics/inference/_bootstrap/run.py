@@ -14,7 +14,7 @@ from jax import lax
 from jaxmetrics._base import numerics
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import gathered, on_cpu, on_gpu, processors, threads
+from jaxmetrics._base.host import of_all_processes, on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.types import Array, Items, Mesh
@@ -118,7 +118,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     how, arrays = finish_of(metric)
     keys = keys_of(request.key)
     plan = Plan("swap", False, False, False, 1, how)
-    units, twice = pairs_of(gathered(items))
+    units, twice = pairs_of(of_all_processes(items))
     _, cells, bad = prepare_items(twice, plan, ALL, None)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
@@ -126,7 +126,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
 
 def resample_means(items: Items, request: Request) -> Replicates:
     """The mean of `items.scores` `[..., n]` in resamples of the items."""
-    items = gathered(at_least_one(items))
+    items = of_all_processes(at_least_one(items))
     items, keys = undifferentiable(items, _NO_DERIVATIVE), keys_of(request.key)
     traced = is_traced(items, keys)
     plan = Plan(request.resampling, False, False, False, 1, None)

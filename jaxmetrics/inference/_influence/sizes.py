@@ -10,8 +10,8 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.host import (
     all_concrete,
+    as_numpy,
     at_hand,
-    gathered,
     is_concrete,
     is_divided,
     near_tree,
@@ -125,7 +125,7 @@ def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
     """
     if not is_concrete(estimate):
         return
-    lost = np.isnan(np.asarray(gathered(estimate)))
+    lost = np.isnan(as_numpy(estimate))
     if not lost.any():
         return
     of, some, then = "", "", ""

@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import as_default, library_program
-from jaxmetrics._base.host import all_concrete, gathered
+from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
@@ -268,7 +268,7 @@ def _of_dtype(x: Array, dtype: Any) -> Array:
 
 def sums_of_rare(sample: Sample) -> HostArray:
     """`draws` times the smaller of mean and 1 - mean; inf if values are not in [0, 1] or NaN."""
-    mean, error, _, _, _, is_share, draws = map(np.asarray, gathered(sample))
+    mean, error, _, _, _, is_share, draws = map(np.asarray, of_all_processes(sample))
     rare = draws * np.maximum(np.minimum(mean, 1 - mean), 0)  # rounding takes some beyond 1
     sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
     return sums
@@ -278,7 +278,7 @@ def warn_of_few_values(sample: Sample) -> None:
     """Warn where values are NaN or too few, and say what is lacking."""
     if not all_concrete(*sample):
         return
-    mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in gathered(sample))
+    mean, error, _, n, _, is_share, _ = (np.asarray(x).ravel() for x in of_all_processes(sample))
     if np.any((n == 0) & np.isnan(mean)):
         warn("a mean without a valid value is NaN")
     if np.any((n > 0) & ~np.isfinite(mean)):
