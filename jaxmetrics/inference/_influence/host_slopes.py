@@ -351,18 +351,16 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
     n, items, bounds, weights, centred, mean = rows
     size = total = weights.sum()
-    squares = weights
-    if items.weights is not None and total:
-        squares = _sums(items._replace(weights=items.weights**2), bounds)
+    weighted = items.weights is not None and total
+    squares = _sums(items._replace(weights=items.weights**2), bounds) if weighted else weights
+    spread = np.einsum("i,i,i", squares, centred, centred)
+    if weighted:
         size = total**2 / squares.sum()
         # The weights are random as the scores are: the deviation of weight * slope is from its mean
         # over the items.
-        spread = np.einsum("i,i,i", squares, centred, centred)
         spread += 2 * mean * np.einsum("i,i", squares, centred)
         spread += mean**2 * (squares.sum() - total**2 / n)
         spread = spread_of_weights(spread, mean, squares.sum())
-    else:
-        spread = np.einsum("i,i,i", squares, centred, centred)
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread
 
 
