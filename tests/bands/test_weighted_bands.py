@@ -140,6 +140,16 @@ def test_equal_weights_that_round_count_as_whole_items(rng):
             np.testing.assert_allclose(found.low, expected.low, rtol=1e-5)
 
 
+@pytest.mark.parametrize("clusters", [None, np.arange(24) // 2])
+def test_shares_of_a_whole_class_that_round(clusters, rng):
+    """Sums that end a rounding below their total have no variance, and not fewer draws."""
+    scores, labels = rng.normal(size=(60, 24)), np.arange(24) % 3 == 0
+    weights = rng.exponential(size=(60, 24))
+    call = partial(jm.roc_band, fpr=np.linspace(0, 1, 21), clusters=clusters)
+    expected = call(scores, labels, weights=weights)
+    same(jax.jit(lambda *x: call(x[0], labels, weights=x[1]))(scores, weights), expected)
+
+
 def test_no_items_and_few_draws():
     weights = np.append(891.0, np.ones(199))
     with pytest.warns(UserWarning, match=r"weights rests on an effective number of 1\.\d+ neg"):

@@ -171,7 +171,7 @@ def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
     as_many = size > (1 - 1e-9) * most  # but for rounding
-    found: Array = library.where((size == 0) | as_many, most, size)
+    found: Array = library.where((share * (1 - share) <= ROUNDING) | as_many, most, size)
     return found
 
 
