@@ -16,7 +16,6 @@ from jaxmetrics.inference._intervals import rules
 from jaxmetrics.plots._inputs import check_rows, models
 from jaxmetrics.plots._style import (
     GREY,
-    MARKERS,
     Style,
     StyleName,
     axes_of,
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 HISTOGRAM_BINS = 40
+_ABOVE = "scores of models"  # the label of the Axes of the histograms
 
 
 class _Model(NamedTuple):
@@ -103,7 +103,7 @@ def calibration(
     Reference: A. Niculescu-Mizil and R. Caruana, "Predicting good probabilities with supervised
     learning", ICML 2005.
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     checks.check_count("n_bins", n_bins)
     checks.check_fits("n_bins", n_bins, 4 * n_bins, "write n_bins=10")  # ends and three sums
     checks.check_choice("strategy", strategy, ("quantile", "uniform"))
@@ -121,12 +121,14 @@ def calibration(
         if i >= n_distinct(len(names)):
             draw_line(ax, x, y, **line)
             continue
-        mark = {"marker": MARKERS[i % len(MARKERS)], "markevery": None}
+        mark = {"marker": looks.marker(i), "markevery": None}
         limits = np.stack([low[i, held], high[i, held]])
         joined = draw_line(ax, x, y, **(line | mark))
         drawn.append([joined, *bars(ax, np.stack([x, x]), limits, looks.colour(i))])
     ends = [np.nanmax(x, initial=0) for x in (high, *(model.mean for model in found))]
     end = max(ends) if 0 < max(ends) < 0.8 else 1.0
+    if looks.drawn:  # models of an earlier call stay within
+        end = min(1.0, max(end, ax.get_xlim()[1] / 1.02))
     ax.plot([0, 1], [0, 1], color=GREY, linewidth=1, label="calibrated")
     ax.plot([], [], "|", color=GREY, markersize=9, label=f"{percent_text(level)} interval")
     ax.set(xlim=(-0.02 * end, 1.02 * end), ylim=(-0.02 * end, 1.02 * end))
@@ -214,7 +216,8 @@ def _wilson_limits(share: Array, draws: Array, level: Array) -> tuple[Array, Arr
 
 def _draw_histogram(ax: Axes, found: list[_Model], end: float, looks: Style) -> list[list[Any]]:
     """Draw histograms of the scores above the axes, and return the artists of each model."""
-    above = ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax)
+    earlier: Any = (x for x in ax.child_axes if x.get_label() == _ABOVE)
+    above = next(earlier, None) or ax.inset_axes((0, 1.02, 1, 0.14), sharex=ax, label=_ABOVE)
     edges = np.linspace(0, end, HISTOGRAM_BINS + 1)
     drawn = []
     for i, model in enumerate(found[: n_distinct(len(found))]):

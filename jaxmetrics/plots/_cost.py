@@ -76,7 +76,7 @@ def cost(
       >>> print(ax.get_legend_handles_labels()[1])
       ['cheapest: 100 at 0.35']
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.cost_curve(scores, fp_cost=fp_cost, fn_cost=fn_cost, **items), names)

@@ -81,7 +81,7 @@ def det(
     Reference: A. Martin et al., "The DET curve in assessment of detection task performance",
     Eurospeech 1997.
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     curves = each(jm.det_curve(scores, **items), names)

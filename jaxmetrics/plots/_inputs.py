@@ -82,7 +82,8 @@ def metric_carried(result: Result) -> str | None:
 def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
     """The names of n things of a kind, shortened; by default numbers, or "" for a single thing.
 
-    A formula between dollars stays whole, because a part of it cannot be drawn.
+    A formula between dollars stays whole, because a part of it cannot be drawn. Other dollars are
+    escaped, because two of them in one text would be a formula.
     """
     from matplotlib import rcParams
 
@@ -93,9 +94,28 @@ def names_of(kind: str, names: Sequence[str] | None, n: int) -> Sequence[str]:
             f"names must have one name a {kind}, {n} in all, got {checks.brief(names)}"
         )
     names = [str(name) for name in names]  # such as years
-    if rcParams["text.parse_math"] and any(name.count("$") > 1 for name in names):
-        return names
-    return short_names(names)
+    if not rcParams["text.parse_math"]:
+        return short_names(names)
+    formulas = [_is_formula(name) for name in names]
+    kept = names if any(formulas) else short_names(names)
+    return [
+        name if formula else name.replace("$", r"\$")
+        for name, formula in zip(kept, formulas, strict=True)
+    ]
+
+
+def _is_formula(name: str) -> bool:
+    """Whether Matplotlib draws a formula for this name."""
+    from matplotlib.cbook import is_math_text
+    from matplotlib.mathtext import MathTextParser
+
+    if not is_math_text(name):
+        return False
+    try:
+        MathTextParser("path").parse(name)
+    except ValueError:
+        return False
+    return True
 
 
 _APART = 1e-3  # of an area and the estimate of its interval

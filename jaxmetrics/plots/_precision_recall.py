@@ -71,7 +71,7 @@ def precision_recall(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AP 0.833', 'chance']
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     items = {"labels": labels, "weights": weights, "where": where}
     scores, names = models_or_table(scores, names, items)
     found = jm.average_precision(scores, **items)

@@ -80,7 +80,7 @@ def ndcg_at_k(
       >>> print(ax.get_legend_handles_labels()[1])
       ['nDCG@2 0.815']
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     checks.check_count("max_k", max_k)
     shape = "[queries, docs]" if segments is None else "[n]"
     items = {"labels": labels, "where": where, "segments": segments}

@@ -86,7 +86,7 @@ def roc(
       >>> print(ax.get_legend_handles_labels()[1])
       ['model, AUC 0.750', 'chance']
     """
-    looks = style_of(style)
+    looks = style_of(style, ax)
     if max_fpr is not None:
         _one_rate("max_fpr", max_fpr)
     items = {"labels": labels, "weights": weights, "where": where}

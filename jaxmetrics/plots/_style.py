@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, get_args
 
 import numpy as np
 
@@ -33,47 +33,59 @@ FILLS = ("#ffffff", "#d2d2d2", "#a6a6a6")  # of bars in print, under black hatch
 MOST_MODELS = 8
 _NARROW = 24  # columns of a name; in a legend, a wider one has its value below, not beside it
 
+T = TypeVar("T")
 StyleName = Literal["colour", "print"]
 STYLE_NAMES = get_args(StyleName)
 
 
 class Style(NamedTuple):
-    """How a figure tells models apart: in print by greys, dashes and marks instead of colours."""
+    """How a figure tells models apart: in print by greys, dashes and marks instead of colours.
+
+    Models of an earlier call that drew into the same Axes are `drawn`, and come first.
+    """
 
     in_print: bool
+    drawn: int = 0
 
     def colour(self, i: int) -> str:
         """The colour of model i."""
-        colours = GREYS if self.in_print else COLOURS
-        return colours[i % len(colours)]
+        return self._of(GREYS if self.in_print else COLOURS, i)
 
     def look(self, i: int) -> dict[str, Any]:
         """The line style of model i."""
-        style: Any = STYLES[i % len(STYLES)]
+        style: Any = self._of(STYLES, i)
         return {"color": self.colour(i), "linestyle": style, "linewidth": 1.8}
 
     def edge(self, i: int) -> Any:
         """The line style of the edges of the band of model i."""
-        return STYLES[i % len(STYLES)] if self.in_print else "-"
+        return self._of(STYLES, i) if self.in_print else "-"
 
     def bar(self, i: int) -> dict[str, Any]:
         """The look of the bars of model i."""
         fills, edge = (FILLS, "black") if self.in_print else (COLOURS, "white")
-        hatch = HATCHES[i % len(HATCHES)]
-        return {"color": fills[i % len(fills)], "hatch": hatch, "edgecolor": edge, "linewidth": 0.5}
+        look = {"color": self._of(fills, i), "hatch": self._of(HATCHES, i)}
+        return look | {"edgecolor": edge, "linewidth": 0.5}
+
+    def marker(self, i: int) -> str:
+        """The mark of the points of model i."""
+        return self._of(MARKERS, i)
 
     def marks(self, i: int) -> dict[str, Any]:
         """The marks on the line of model i in print, at places where other models have none."""
         if not self.in_print:
             return {}
-        apart = (0.02 + 0.02 * (i % len(MARKERS)), 0.14)  # shares of the diagonal of the axes
-        return {"marker": MARKERS[i % len(MARKERS)], "markevery": apart, **_HOLLOW}
+        first = 0.02 + 0.02 * self._of(range(len(MARKERS)), i)
+        apart = (first, 0.14)  # shares of the diagonal of the axes
+        return {"marker": self.marker(i), "markevery": apart, **_HOLLOW}
+
+    def _of(self, looks: Sequence[T], i: int) -> T:
+        return looks[(self.drawn + i) % len(looks)]
 
 
-def style_of(name: StyleName) -> Style:
-    """The style of this name."""
+def style_of(name: StyleName, ax: Axes | None = None) -> Style:
+    """The style of this name, for models that are drawn into these Axes."""
     check_choice("style", name, STYLE_NAMES)
-    return Style(name == "print")
+    return Style(name == "print", 0 if ax is None else len(_models_in(ax)))
 
 
 def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
@@ -87,6 +99,13 @@ def axes_of(ax: Axes | None, height: float = 4.8) -> Axes:
             )
         return ax
     return pyplot.subplots(figsize=(6.4, height), layout="constrained")[1]
+
+
+def _models_in(ax: Axes) -> list[Artist]:
+    """The lines of models that have a place in the legend of these Axes."""
+    from jaxmetrics.plots._lines import ModelLine
+
+    return [x for x in axes_of(ax).get_legend_handles_labels()[0] if isinstance(x, ModelLine)]
 
 
 def n_distinct(n: int) -> int:
@@ -199,10 +218,7 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
     ax.grid(alpha=0.25)
     ax.spines[["top", "right"]].set_visible(False)
     ax.tick_params(labelsize="small")
-    handles, labels = ax.get_legend_handles_labels()
-    # Matplotlib puts bars, whose handles are tuples, last; they are models and come first.
-    order = sorted(range(len(handles)), key=lambda i: not isinstance(handles[i], tuple))
-    handles, labels = [handles[i] for i in order], [labels[i] for i in order]
+    handles, labels = _legend_of(ax)
     if not handles:
         return ax
     if ax.figure.get_layout_engine() is None:
@@ -222,6 +238,26 @@ def finish_axes(ax: Axes, *, within: Literal["best", "lower left", "upper right"
         borderaxespad=0,
     )
     return ax
+
+
+def _legend_of(ax: Axes) -> tuple[list[Artist], list[str]]:
+    """The entries of the legend: those of models, then once each those that all of them share.
+
+    Matplotlib puts bars last, and calls that draw into the same Axes repeat what is shared.
+    """
+    from matplotlib.collections import Collection
+    from matplotlib.lines import Line2D
+
+    handles: list[Artist] = []
+    labels: list[str] = []
+    shared: dict[str, Artist] = {}
+    for handle, label in zip(*ax.get_legend_handles_labels(), strict=True):
+        if type(handle) is Line2D or isinstance(handle, Collection):
+            shared[label] = handle
+        else:
+            handles.append(handle)
+            labels.append(label)
+    return [*handles, *shared.values()], [*labels, *shared]
 
 
 def _legend_columns(ax: Axes, labels: list[str]) -> int:

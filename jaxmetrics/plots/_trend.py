@@ -13,7 +13,6 @@ from jaxmetrics._base.words import p_value
 from jaxmetrics.plots._inputs import names_of
 from jaxmetrics.plots._style import (
     GREY,
-    MARKERS,
     StyleName,
     axes_of,
     draw_line,
@@ -86,7 +85,7 @@ def draw_trend(
     area: str,
 ) -> Axes:
     """`trend`, where `area` is what the legend calls the band."""
-    looks = style_of(style)
+    looks = style_of(style, ax)
     found = jm.trend(slices, times=times)
     at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
     value, low, high, fitted = (
@@ -106,7 +105,7 @@ def draw_trend(
         straight = draw_line(ax, x, fitted[i][order], color=looks.colour(i), linewidth=1, alpha=0.7)
         limits = low[i][order], high[i][order]
         band = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
-        mark = {"marker": MARKERS[i % len(MARKERS)], "markersize": 5, "markevery": None}
+        mark = {"marker": looks.marker(i), "markersize": 5, "markevery": None}
         tie(draw_line(ax, x, y, **(line | mark)), straight, band)
     if len(order):
         ax.plot([], [], color=GREY, linewidth=1, label="linear trend")

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
-from axes import CURVES, interval_of
+from axes import CURVES, interval_of, legend
+from matplotlib import rc_context
+from matplotlib.cbook import is_math_text
 from matplotlib.figure import Figure
 
 from jaxmetrics import plots
@@ -46,6 +48,22 @@ def test_formulas_stay_whole(ax):
     name = r"$\frac{1}{2}$ of the training data and a name of many characters"
     plots.forest(interval_of([0.5]), names=[name], ax=ax)
     assert ax.get_yticklabels()[0].get_text() == name
+
+
+@pytest.mark.parametrize("names", [["up to $5_a_b$", "$$"], ["cost_$5", "cost_$9"]])
+def test_dollars_that_are_no_formula_are_drawn(ax, names, problem):
+    plots.roc(*problem, names=names, ax=ax)
+    plots.forest(interval_of([0.5, 0.6]), names=names, ax=ax)
+    ax.figure.draw_without_rendering()
+    ticks = [text.get_text() for text in ax.get_yticklabels()]
+    assert [text.replace("\\$", "$") for text in ticks] == names
+    assert not any(is_math_text(text) for text in [*ticks, "".join(ticks), *legend(ax)])
+
+
+def test_dollars_where_there_are_no_formulas(ax, problem):
+    with rc_context({"text.parse_math": False}):
+        plots.roc(*problem, names=["$1$", "$2"], ax=ax)
+    assert [text.split(",")[0] for text in legend(ax)][:2] == ["$1$", "$2"]
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,30 @@ def test_bad_styles_are_refused_before_any_work():
             draw(**given, **more, style="gray")
 
 
+@pytest.mark.parametrize("style", ["colour", "print"])
+def test_models_of_two_calls_look_as_those_of_one(problem, style):
+    """In the same Axes; the legend has what they share once, after the models."""
+    scores, labels = problem
+    for draw in (plots.roc, plots.precision_recall, plots.det, plots.cost, plots.calibration):
+        given = scores if draw is not plots.calibration else 1 / (1 + np.exp(-scores))
+        together, apart = Figure().subplots(1, 2)
+        draw(given, labels, names=["one", "two"], ax=together, style=style)
+        for one, name in zip(given, ["one", "two"], strict=True):
+            draw(one, labels, names=[name], ax=apart, style=style)
+        assert legend(apart) == legend(together), draw
+        assert _colours(apart) == _colours(together), draw
+        assert len(apart.child_axes) == len(together.child_axes)
+        looks = [
+            {(x.get_color(), x.get_linestyle(), x.get_marker()) for x in ax.lines}
+            for ax in (apart, together)
+        ]
+        assert looks[0] == looks[1], draw
+    low = Figure().subplots()
+    for end in (0.7, 0.3):
+        plots.calibration(labels * end, labels, ax=low, style=style)
+        assert low.get_xlim()[1] > 0.7
+
+
 def _positional(function):
     parameters = inspect.signature(function).parameters.values()
     return [x.name for x in parameters if x.kind is x.POSITIONAL_OR_KEYWORD]
