@@ -76,6 +76,18 @@ def test_one_threshold_on_a_line_does_not_depend_on_the_unit_of_weights(weight):
         np.testing.assert_allclose(found.low, expected.low, rtol=1e-5)
 
 
+@pytest.mark.parametrize("weight", [0.1, 0.3, 7.7])
+def test_limits_of_a_recall_on_a_line_do_not_depend_on_the_unit_of_weights(weight, rng):
+    """The line is at 0 or 1, but for rounding, at likely numbers of negatives."""
+    labels = np.arange(19) < 6
+    scores = rng.normal(size=(300, 19)).round(1) + labels
+    given = (partial(jm.recall_at_fpr, max_fpr=[0.1, 0.3, 0.5], method="linear"), scores, labels)
+    found = jm.confidence_interval(*given, weights=np.full(19, weight))
+    expected = jm.confidence_interval(*given)
+    np.testing.assert_allclose(found.low, expected.low, atol=1e-6)
+    np.testing.assert_allclose(found.high, expected.high, atol=1e-6)
+
+
 @pytest.mark.parametrize("missing", [None, np.nan])
 def test_masked_items_may_lack_a_name(missing):
     masked = np.arange(N) < 5

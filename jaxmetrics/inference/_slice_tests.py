@@ -17,8 +17,8 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import Margins, quantiles_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
+from jaxmetrics.inference._intervals.effective import to_ends
 from jaxmetrics.inference._intervals.ranges import Range
-from jaxmetrics.inference._intervals.rules import ROUNDING
 from jaxmetrics.inference._pairs import Pairs, differences_of, pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
@@ -170,7 +170,7 @@ def from_rest(
 
         rest = mean(estimate)
         difference = np.where(known, estimate - rest, np.nan)
-        estimate, rest = map(_to_ends, (estimate, rest))
+        estimate, rest = (np.asarray(to_ends(x)) for x in (estimate, rest))
         spread = pooled / (rest * (1 - rest)) ** 0.75 / (estimate * (1 - estimate)) ** 0.25
         margin = spread[..., None] * scipy.special.ndtri((1 + levels) / 2)
         at = scipy.special.logit(estimate)[..., None]
@@ -192,12 +192,6 @@ def from_rest(
         "simultaneous_high": difference + above[..., 1],
     }
     return _adjusted(found, tested[:, None], int(tested.sum()) * estimate.shape[1])
-
-
-def _to_ends(share: HostArray) -> HostArray:
-    """The share; 0 or 1 where it differs from that by rounding only."""
-    near: Any = np.round(share)
-    return np.where(np.abs(share - near) <= ROUNDING, near, share)
 
 
 def _others(values: HostArray) -> HostArray:

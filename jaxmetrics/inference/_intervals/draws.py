@@ -19,8 +19,8 @@ from jaxmetrics._base.items import at_least_one, class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.table import Prepared, ScoreTable, build, sorted_keys
 from jaxmetrics.inference._intervals import distributions
-from jaxmetrics.inference._intervals.effective import kept_and_df, kish
-from jaxmetrics.inference._intervals.rules import ROUNDING, draws_of_share
+from jaxmetrics.inference._intervals.effective import kept_and_df, kish, to_ends
+from jaxmetrics.inference._intervals.rules import draws_of_share
 
 ByClass: TypeAlias = tuple[Array, Array]  # of negatives, of positives
 
@@ -157,7 +157,7 @@ def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
 
 def _rate(weights: Array, squares: Array, products: Array, most: Array, kept: Any = 1.0) -> Rate:
     """The Rate of a class from sums over its units `[rows + 1]`, of at most so many draws."""
-    share = _share(weights)
+    share = to_ends(weights / weights[-1])
     variance = _squared(weights, squares, products) / weights[-1] ** 2 / kept
     known = numerics.namespace(variance).nan_to_num(variance)
     return Rate(share, variance, draws_of_share(share, known, most))
@@ -173,17 +173,10 @@ def _rate_by_clusters(
 
 def _squared(weights: Array, squares: Array, products: Array) -> Array:
     """The sum of the squared distances of units from what they would have at the mean share."""
-    library, share = numerics.namespace(weights), _share(weights)
+    library, share = numerics.namespace(weights), to_ends(weights / weights[-1])
     found = library.maximum(squares - 2 * share * products + share**2 * products[-1], 0.0)
     settled: Array = library.where(share == 1, 0.0, found)
     return settled
-
-
-def _share(weights: Array) -> Array:
-    """The share of the last sum; 1 but for rounding is 1, where nothing varies."""
-    share = weights / weights[-1]
-    whole: Array = numerics.namespace(share).where(share > 1 - ROUNDING, 1.0, share)
-    return whole
 
 
 def _shrunk(rate: Rate, alone: Array, alike: Array) -> Array:
@@ -208,7 +201,7 @@ def _correlation(above: ByClass, of_class: _Units, of_both: _Units) -> Array:
     # Of a cluster with weights a and b, (a + b)^2 - a^2 - b^2 is 2 a b.
     twice: Any = sum(of_both.squares) - sum(of_class.squares)
     a, b = (x - y for x, y in zip(of_both.products, of_class.products, strict=True))
-    p, q = map(_share, above)
+    p, q = (to_ends(x / x[-1]) for x in above)
     together = twice / 2 - q * a - p * b + p * q * a[-1]
     by_class = (_squared(*x) for x in zip(above, *of_class, strict=True))
     spread = numerics.namespace(p).sqrt(math.prod(by_class))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
+from jaxmetrics.inference._intervals.rules import ROUNDING
 
 _ROUNDING = 1e-9
 _OF_SQUARES = 1e-13  # the rounding of a sum of squares
@@ -65,6 +66,14 @@ def nearly_whole(n: Array) -> Array:
     library = numerics.namespace(n)
     whole = library.round(n)
     found: Array = library.where(library.abs(n - whole) < _ROUNDING * n, whole, n)
+    return found
+
+
+def to_ends(share: Any) -> Array:
+    """A share that is 0 or 1 but for rounding, as that of a whole class by weights, is this."""
+    library = numerics.namespace(share)
+    end = library.round(share)
+    found: Array = library.where(library.abs(share - end) <= ROUNDING, end, share)
     return found
 
 

@@ -9,7 +9,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.areas import centre_of_window, power
-from jaxmetrics.inference._intervals.effective import nearly_whole
+from jaxmetrics.inference._intervals.effective import nearly_whole, to_ends
 from jaxmetrics.inference._intervals.informative import of_fewer
 from jaxmetrics.inference._intervals.rules import (
     Limits,
@@ -118,7 +118,7 @@ def box_of(height: Callable[..., Sequence[Array]], max_fpr: Array, n0: Array, le
     counts = likely_counts(max_fpr, n0, level)
     library = numerics.namespace(*counts)
     heights = zip(counts, height(*counts), strict=True)
-    return Box(*(library.where(count < 0, 0.0, x) for count, x in heights))
+    return Box(*(library.where(count < 0, 0.0, to_ends(x)) for count, x in heights))
 
 
 def recall(
