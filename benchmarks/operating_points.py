@@ -8,9 +8,10 @@ truth of a threshold is the one that the rule chooses in the population.
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from benchmarks.coverage import table
 from benchmarks.populations import Continuous, Mixture
 
 Values = np.ndarray[Any, Any]
+Sizes = tuple[int, int]  # positives, negatives
 
 NAMES = ("recall", "fpr", "precision", "npv", "flagged", "cost", "recall_by_amount", "threshold")
 RESAMPLES = 300
@@ -52,16 +54,27 @@ LAWS = (
     Law("Student, 3 df, shift 2", Continuous(stats.t(3, 2)), Continuous(stats.t(3))),
     Law("8 % low", Mixture(0.08, _binormal(0.97), _normal(-1.0)), _normal()),
 )
+# These had no part in the choice of the rules for precision.
+HELD_OUT = (
+    Law("Laplace, shift 1", Continuous(stats.laplace(1)), Continuous(stats.laplace())),
+    Law("normal, mean 0.5 and deviation 2", Continuous(stats.norm(0.5, 2)), _normal()),
+    Law("gamma of 2, shift 0.7", Continuous(stats.gamma(2, 0.7)), Continuous(stats.gamma(2))),
+    Law("Student, 4 df, shift 0.5", Continuous(stats.t(4, 0.5)), Continuous(stats.t(4))),
+    Law("10 % at 4", Mixture(0.1, _normal(), _normal(4.0)), _normal()),
+)
 COSTS = {"fp_cost": 1.0, "fn_cost": 5.0}
 RULES: dict[str, dict[str, Any]] = {
     "threshold=1": {"threshold": 1.0},
     "max_fpr=0.05": {"max_fpr": 0.05},
+    "max_fpr=0.01": {"max_fpr": 0.01},
     "min_recall=0.8": {"min_recall": 0.8},
     "min_precision=0.6": {"min_precision": 0.6},
     "youden": {"criterion": "youden"},
     "costs 1 and 5": {},
 }
+FEW = {"max_fpr=0.01": {"max_fpr": 0.01}, "min_recall=0.05": {"min_recall": 0.05}}
 SIZES = ((20, 80), (50, 200), (200, 800))
+RARE = ((20, 180), (30, 970))
 SEVERAL = 100  # data sets in one call
 # Effects of clusters, as quantile functions; the scores of their items vary by a normal number.
 EFFECTS = {
@@ -111,26 +124,19 @@ def best_threshold(law: Law, rule: dict[str, Any], share: float) -> float:
     return float(grid[np.argmax(recall - fpr) if rule else np.argmin(cost)])
 
 
-class Cell(NamedTuple):
-    """Coverage and mean width by name, of a rule, a law and class sizes."""
+def coverage_of(
+    name: str, law: Law, sizes: Sizes, simulations: int, known: bool
+) -> dict[str, float]:
+    """The coverage by name, where defined, of a rule, a law and class sizes.
 
-    rule: str
-    law: str
-    sizes: tuple[int, int]
-    coverage: dict[str, float]
-    width: dict[str, float]
-    optimism: float  # mean of the recall, or of the saved cost, above that in the population
-
-
-def cell_of(name: str, law: Law, sizes: tuple[int, int], simulations: int, known: bool) -> Cell:
-    """`known`: the share of positives is given, and the class sizes are fixed."""
+    `known`: the share of positives is given, and the class sizes are fixed.
+    """
     n1, n0 = sizes
     n, share = n1 + n0, n1 / (n1 + n0)
     rng = np.random.default_rng([n1, n0, known, *name.encode(), *law.name.encode()])
     inside: dict[str, list[Values]] = {x: [] for x in NAMES}
-    widths: dict[str, list[Values]] = {x: [] for x in NAMES}
-    gains = []
-    best = best_threshold(law, RULES[name], share)
+    rule = (RULES | FEW)[name]
+    best = best_threshold(law, rule, share)
     for number in range(-(-simulations // SEVERAL)):
         labels = np.arange(n) < n1
         if not known:
@@ -140,7 +146,7 @@ def cell_of(name: str, law: Law, sizes: tuple[int, int], simulations: int, known
         point = jm.operating_point(
             scores.astype(np.float32),
             labels,
-            **RULES[name],
+            **rule,
             **COSTS,
             prevalence=share if known else None,
             amounts=rng.lognormal(size=n if known else shape),
@@ -156,29 +162,22 @@ def cell_of(name: str, law: Law, sizes: tuple[int, int], simulations: int, known
             slack = ROUNDING * (1 + np.abs(truth[x]))
             within = (low <= truth[x] + slack) & (truth[x] - slack <= high)
             inside[x].append(within[defined])
-            widths[x].append((high - low)[defined])
-        gains.append(np.asarray(point.cost.estimate, float) - truth["cost"])
-    coverage = {x: float(np.concatenate(y).mean()) for x, y in inside.items()}
-    width = {x: float(np.median(np.concatenate(y))) for x, y in widths.items()}
-    return Cell(name, law.name, sizes, coverage, width, float(-np.concatenate(gains).mean()))
+    return {x: float(np.concatenate(y).mean()) for x, y in inside.items()}
 
 
-def cells(simulations: int, known: bool) -> Iterator[Cell]:
-    for name in RULES:
-        for law in LAWS:
-            for sizes in SIZES:
-                yield cell_of(name, law, sizes, simulations, known)
-
-
-def rows(found: list[Cell]) -> Iterator[list[str]]:
+def rows(
+    rules: Iterable[str],
+    laws: Iterable[Law],
+    several: Iterable[Sizes],
+    simulations: int,
+    known: bool,
+) -> Iterator[list[str]]:
     """By rule and class sizes, the lowest and the median coverage over laws."""
-    for name in RULES:
-        for sizes in SIZES:
-            of = [x for x in found if x.rule == name and x.sizes == sizes]
-            if of:
-                shares = [[x.coverage[y] for x in of] for y in NAMES]
-                listed = [f"{min(x):.3f}, {np.median(x):.3f}" for x in shares]
-                yield [name, "{}, {}".format(*sizes), *listed]
+    for name, sizes in itertools.product(rules, several):
+        cells = [coverage_of(name, law, sizes, simulations, known) for law in laws]
+        shares = [[x[y] for x in cells] for y in NAMES]
+        listed = [f"{min(x):.3f}, {np.median(x):.3f}" for x in shares]
+        yield [name, "{}, {}".format(*sizes), *listed]
 
 
 def mean_at(rate: float, effect: Any) -> float:
@@ -246,6 +245,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--simulations", type=int, default=1000)
     parser.add_argument("--unknown", type=int, default=300, help="with an unknown prevalence")
+    parser.add_argument("--few", type=int, default=2000, help="where few items are flagged")
     parser.add_argument("--clusters", type=int, default=300, help="of rates of clusters")
     parser.add_argument("--rules", nargs="*", default=list(RULES))
     parser.add_argument("--output", type=Path)
@@ -255,15 +255,21 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     parts = []
-    for title, known, simulations in (
-        ("The share of positives is given", True, options.simulations),
-        ("The share of positives is that of the sample, which varies", False, options.unknown),
+    for title, known, simulations, grid in (
+        ("The share of positives is given", True, options.simulations, (RULES, LAWS, SIZES)),
+        (
+            "The share of positives is that of the sample",
+            False,
+            options.unknown,
+            (RULES, LAWS, SIZES),
+        ),
+        ("Few flagged items, of other laws", False, options.few, (FEW, HELD_OUT, RARE)),
     ):
         if simulations:
-            found = list(cells(simulations, known))
             error = f"the standard error of 0.95 is {_error(simulations):.3f}"
             words = f"{simulations} data sets a law; {error}."
-            parts.append(f"## {title}\n\n{words}\n\n{text_of(rows(found))}")
+            found = text_of(rows(*grid, simulations, known))
+            parts.append(f"## {title}\n\n{words}\n\n{found}")
     if options.clusters:
         head = [f"{x} {y:g}" for rates in RATES for x, y in zip(NAMES, rates, strict=False)]
         found = table(["effect", "sizes", "clusters", *head], [*rows_of_clusters(options.clusters)])

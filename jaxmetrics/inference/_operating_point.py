@@ -41,6 +41,7 @@ from jaxmetrics.inference._influence.sizes import too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
+    QuantileOf,
     Sizes,
     Terms,
     limits_at_threshold,
@@ -51,7 +52,7 @@ from jaxmetrics.inference._intervals.rules import Limits, around
 from jaxmetrics.inference._tested_thresholds import limits_of_best
 
 # Rules whose threshold is a quantile of a class.
-QUANTILES = ("max_fpr", "min_recall")
+QUANTILES: dict[str, QuantileOf] = {"max_fpr": "negatives", "min_recall": "positives"}
 # Rules whose threshold is the best point of the sample.
 BEST = ("min_precision", "criterion", "cost")
 
@@ -154,7 +155,8 @@ def operating_point(
     The intervals are about what this very threshold does to new items, not about the best that the
     rule attains: for recall at an FPR known exactly see `confidence_interval` of `recall_at_fpr`.
     With max_fpr, min_recall and threshold, rates have Jeffreys's limits, and what follows from two
-    rates has those of Zou and Donner. t has the limits of a quantile; with clusters, those for as
+    rates has those of Zou and Donner. Where max_fpr or min_recall choose t, it is the score of a
+    positive, which counts half, and precision has the limits of a negative binomial draw. t has the limits of a quantile; with clusters, those for as
     many independent items as give the share above t the same variance. With costs and criterion the
     limits of t are the lowest and the highest threshold whose cost is not significantly above the
     least: at most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what
@@ -287,8 +289,8 @@ def operating_point(
     if name in BEST:
         limits = limits_of_best(name, options, items, index, found[0], level)
     elif name in QUANTILES:
-        of_negatives = name == "max_fpr"
-        of_class = "negatives" if of_negatives else "positives"
+        of_class = QUANTILES[name]
+        of_negatives = of_class == "negatives"
         size, share = getattr(found[1], of_class), options[name]
         if index is not None:
             size = clustered_size(items, index, near_tree(share + 0 * size), of_negatives)
@@ -297,7 +299,7 @@ def operating_point(
         shares = likely_shares(*near_tree((size, share, np.float64(level))))
         limits = order_statistics(items, shares, of_negatives)
     given = near_tree((*found, terms, np.float64(level), chosen, limits))
-    values = _intervals(*given, name in QUANTILES)
+    values = _intervals(*given, QUANTILES.get(name))
     warn_of_undefined(values["recall"][0])
     if ids is not None:
         _warn_of_few(items, ids)
@@ -346,7 +348,7 @@ def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
     return threshold
 
 
-@library_program("quantile")
+@library_program("of")
 def _intervals(
     point: Point,
     sizes: Sizes,
@@ -354,15 +356,13 @@ def _intervals(
     level: Array,
     chosen: dict[str, Chosen] | None,
     limits: Limits | None,
-    quantile: bool,
+    of: QuantileOf | None,
 ) -> dict[str, tuple[Array, ...]]:
     """Estimates, limits and standard errors by name."""
     library, at = numerics.namespace(*point), point.threshold
-    given = point, sizes, terms, level
+    given = point, sizes, terms, level, of
     found: dict[str, tuple[Array, ...]] = (
-        {**limits_at_threshold(*given, quantile=quantile)}
-        if chosen is None
-        else {**limits_of_choice(*given, chosen, quantile=quantile)}
+        {**limits_at_threshold(*given)} if chosen is None else {**limits_of_choice(*given, chosen)}
     )
     low, high = around(at, (at, at) if limits is None else limits)
     error = library.where(low < high, normal_error((low, high), level), 0.0)

@@ -86,13 +86,26 @@ def test_limits_depend_on_the_order_of_scores_in_double_precision_alone(rule, rn
         np.testing.assert_array_equal(of_scores.high, of_ranks.high)
 
 
-def test_a_light_positive_is_a_precision_of_1():
+def test_a_single_positive_that_is_flagged_tells_no_precision():
+    """The threshold is its score, whatever the precision, and its weight does not matter."""
     scores, labels = -np.arange(8.0), np.array([1, 0, 1, 1, 0, 0, 0, 0])
     weights = np.array([0.5, 1, 1, 2, 1, 1, 1, 1])
     for given in ({}, {"prevalence": 0.3}):
         found = jm.operating_point(scores, labels, weights=weights, max_fpr=0.1, **given).precision
         assert found.estimate == found.high == 1
-        assert 0 < found.low < 0.5
+        assert 0 <= found.low < 0.01
+
+
+@pytest.mark.parametrize("rule", [{"max_fpr": 0.03}, {"min_recall": 0.1}])
+def test_a_precision_by_a_quantile_is_of_a_negative_binomial_draw(rule):
+    """Of 4 of 40 positives and 1 of 60 negatives, the run ends at a negative or at a positive."""
+    scores = -np.arange(100.0)
+    labels = np.isin(np.arange(100), [0, 1, 3, 4, *range(60, 96)])
+    found = jm.operating_point(scores, labels, **rule).precision
+    a, b = (3.5, 2) if "max_fpr" in rule else (4, 1.5)
+    limits = stats.beta(a, b).ppf([0.025, 0.975])
+    assert found.estimate == np.float32(0.8)
+    np.testing.assert_allclose([found.low, found.high], limits, rtol=1e-5)
 
 
 def test_costs_of_another_unit_choose_the_same_in_resamples(rng):

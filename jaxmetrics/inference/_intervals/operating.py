@@ -7,13 +7,15 @@ NumPy's, or JAX's within `double_precision()`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.operating import Point
 from jaxmetrics.inference._intervals.distributions import normal_quantile, t_quantile
 from jaxmetrics.inference._intervals.rules import Limits, around, draws_of_share, jeffreys
+
+QuantileOf: TypeAlias = Literal["negatives", "positives"]
 
 _TINY = 1e-300  # which has a logarithm
 
@@ -185,7 +187,7 @@ def total_of(a: Share, b: Share, correlation: Any) -> Share:
 
 
 def limits_at_threshold(
-    point: Point, sizes: Sizes, terms: Terms, level: Any, *, quantile: bool
+    point: Point, sizes: Sizes, terms: Terms, level: Any, of: QuantileOf | None
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a threshold, by name, from Jeffreys's limits.
 
@@ -193,19 +195,23 @@ def limits_at_threshold(
     two errors of a cost are shares that exclude each other. At a given prevalence all follow from
     recall and FPR, which do not depend on each other.
 
-    `quantile`: whether the threshold was chosen as a quantile of a class. It is then the score of a
-    positive, which therefore counts half.
+    `of`: the class that the threshold was chosen as a quantile of, if it was; see `_counted`.
     """
     library = numerics.namespace(*point)
     estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
-    point = _less_half(point, sizes) if quantile else point
+    point, flagged, n_flagged = _counted(point, sizes, of)
     values = shares_of(point, terms, amounts=sizes.amounts is not None)
+    of_flagged = shares_of(flagged, terms)
+    values["precision"] = of_flagged["precision"]
     prevalence, correlation = terms.prevalence, library.zeros_like(values["recall"])
     draws = {"recall": sizes.positives, "fpr": sizes.negatives}
     if prevalence is None:
         values["alarms"], values["missed"] = _errors(point)
-        draws |= {"precision": sizes.flagged, "npv": sizes.others}
+        draws |= {"precision": n_flagged, "npv": sizes.others}
         draws |= {"flagged": sizes.all, "alarms": sizes.alarms, "missed": sizes.missed}
+    else:
+        values["caught"], values["alarmed"] = of_flagged["recall"], of_flagged["fpr"]
+        draws |= {"caught": sizes.positives, "alarmed": sizes.negatives}
     if sizes.amounts is not None:
         assert sizes.spread is not None
         share = values["recall_by_amount"]
@@ -222,8 +228,12 @@ def limits_at_threshold(
         correlation = -library.sqrt(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
-        of_classes = (recall, sizes.positives), (fpr, sizes.negatives)
-        found["precision"], found["npv"] = _predictive_values(*of_classes, values, prevalence)
+        rates, rates_of_flagged = (
+            ((positives, sizes.positives), (negatives, sizes.negatives))
+            for positives, negatives in ((recall, fpr), (found.pop("caught"), found.pop("alarmed")))
+        )
+        found["precision"] = _precision(*rates_of_flagged, values["precision"], prevalence)
+        found["npv"] = _npv(*rates, values["npv"], prevalence)
         found["flagged"] = total_of(caught, alarms, correlation).within_1()
         errors = [alarms, recall.rest.times(prevalence)]
     if terms.fp_cost is not None:
@@ -236,29 +246,39 @@ def limits_at_threshold(
     }
 
 
-def _less_half(point: Point, sizes: Sizes) -> Point:
-    """The point with half a positive less flagged, at most half of the flagged weight.
+def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, Point, Array]:
+    """The point that limits are of; that of precision; and how many flagged items the latter has.
 
-    The weight of a positive is taken as their total weight over their effective number.
+    A quantile of a class is the score of a positive, which therefore counts half. From the highest
+    score down, items are flagged up to a certain number of one class, so that the number of the
+    other has a negative binomial distribution. If it is of positives, the last of them tells
+    nothing of the precision. If it is of negatives, the next one ends the run, and the threshold is
+    that of the last positive before: it counts as none, and the negative as half.
+
+    The weight of an item is taken as that of its class over its effective number.
     """
-    half = numerics.divide(point.positives, 2 * sizes.positives, 0.0)
-    less: Array = numerics.namespace(*point).minimum(half, point.tp / 2)
-    return point._replace(tp=point.tp - less)
+    if of is None:
+        return point, point, sizes.flagged
+    library = numerics.namespace(*point)
+    half, half_negative = (
+        numerics.divide(weight, 2 * n, 0.0)
+        for weight, n in ((point.positives, sizes.positives), (point.negatives, sizes.negatives))
+    )
+    less = library.minimum(half, point.tp / 2)
+    found = flagged = point._replace(tp=point.tp - less)
+    if of == "negatives":
+        fp = library.minimum(point.fp + half_negative, point.negatives)
+        flagged = point._replace(tp=point.tp - 2 * less, fp=fp)
+    part = numerics.divide(flagged.tp + flagged.fp, point.tp + point.fp, 1.0)
+    return found, flagged, part * sizes.flagged
 
 
-def _predictive_values(
-    recall: tuple[Share, Array],
-    fpr: tuple[Share, Array],
-    values: dict[str, Array],
-    prevalence: Any,
-) -> tuple[Share, Share]:
-    """Precision and NPV at a given prevalence, from recall and FPR, each with its number of items.
-
-    NPV is a precision, too: that of not flagging, with the classes exchanged.
-    """
+def _npv(
+    recall: tuple[Share, Array], fpr: tuple[Share, Array], value: Array, prevalence: Any
+) -> Share:
+    """NPV is a precision, too: that of not flagging, with the classes exchanged."""
     cleared, missed = ((x.rest, n) for x, n in (fpr, recall))
-    precision = _precision(recall, fpr, values["precision"], prevalence)
-    return precision, _precision(cleared, missed, values["npv"], 1 - prevalence)
+    return _precision(cleared, missed, value, 1 - prevalence)
 
 
 def _precision(
@@ -288,15 +308,14 @@ def limits_of_choice(
     sizes: Sizes,
     terms: Terms,
     level: Any,
+    of: QuantileOf | None,
     chosen: dict[str, Chosen],
-    *,
-    quantile: bool,
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
     The limits are Jeffreys's around the value less its optimism. The number of draws is the one
     that has the variance in `chosen`, after that is made unbiased: by m / (m - 1), with m the size
-    of the smaller class or the clusters of the share. `quantile` is as in `limits_at_threshold`.
+    of the smaller class or the clusters of the share. `of` is as in `limits_at_threshold`.
 
     The variance between clusters is itself uncertain. So n draws count as n (z / t)^2, with t the
     quantile for the clusters' degrees of freedom, but not as fewer than the clusters, as each is at
@@ -306,16 +325,17 @@ def limits_of_choice(
     """
     library = numerics.namespace(*point)
     smaller = library.minimum(sizes.positives, sizes.negatives)
+    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
+    point, flagged, n_flagged = _counted(point, sizes, of)
+    values = shares_of(point, terms, amounts=sizes.amounts is not None)
+    values["precision"] = shares_of(flagged, terms)["precision"]
     most: dict[str, Any] = {
         "recall": sizes.positives,
         "fpr": sizes.negatives,
-        "precision": sizes.flagged,
+        "precision": n_flagged,
         "npv": sizes.others,
         "recall_by_amount": sizes.amounts,
     }
-    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
-    point = _less_half(point, sizes) if quantile else point
-    values = shares_of(point, terms, amounts=sizes.amounts is not None)
     centres, variances, numbers = {}, {}, {}
     for name, value in values.items():
         n = most.get(name, _LARGEST + 0 * value)
@@ -340,8 +360,8 @@ def limits_of_choice(
     }
     if terms.prevalence is not None:
         recall, fpr = ((shares[x], numbers[x]) for x in ("recall", "fpr"))
-        precision, npv = _predictive_values(recall, fpr, values, terms.prevalence)
-        for name, share in (("precision", precision), ("npv", npv)):
+        for name, of_rates in (("precision", _precision), ("npv", _npv)):
+            share = of_rates(recall, fpr, values[name], terms.prevalence)
             shares[name] = share._replace(variance=shares[name].variance)
     return {
         name: (value, *around(value, shares[name][1:3]), library.sqrt(shares[name].variance))
