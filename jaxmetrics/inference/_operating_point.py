@@ -156,15 +156,16 @@ def operating_point(
     rule attains: for recall at an FPR known exactly see `confidence_interval` of `recall_at_fpr`.
     With max_fpr, min_recall and threshold, rates have Jeffreys's limits, and what follows from two
     rates has those of Zou and Donner. Where max_fpr or min_recall choose t, it is the score of a
-    positive, which counts half, and precision has the limits of a negative binomial draw. t has the limits of a quantile; with clusters, those for as
-    many independent items as give the share above t the same variance. With costs and criterion the
-    limits of t are the lowest and the highest threshold whose cost is not significantly above the
-    least: at most z_level (sum v_i^2 + 2 (v_0^2 + v_1^2))^(1/2) above it, where v_i is what
-    flagging item i adds to the cost, the sum is over the items between the two thresholds, and v_0
-    and v_1 are typical v_i of each class. With min_precision=c, flagging an item costs c - label:
-    the lower limit of t is the lowest threshold whose cost is not significantly above 0, the upper
-    one the lowest whose cost is significantly below 0, by the same error over all flagged items.
-    With prevalence the variance is that of recall and FPR, each in a class of fixed size.
+    positive, which counts half, and precision has the limits of a negative binomial draw. t has the
+    limits of a quantile; with clusters, those for as many independent items as give the share above
+    t the same variance. With costs and criterion the limits of t are the lowest and the highest
+    threshold whose cost is not significantly above the least: at most z_level (sum v_i^2 + 2 (v_0^2
+    + v_1^2))^(1/2) above it, where v_i is what flagging item i adds to the cost, the sum is over
+    the items between the two thresholds, and v_0 and v_1 are typical v_i of each class. With
+    min_precision=c, flagging an item costs c - label: the lower limit of t is the lowest threshold
+    whose cost is not significantly above 0, the upper one the lowest whose cost is significantly
+    below 0, by the same error over all flagged items. With prevalence the variance is that of
+    recall and FPR, each in a class of fixed size.
 
     All other intervals with costs, criterion and min_precision use the bootstrap and need a key:
     these rules choose the best point of the sample, whose value is better than that of new items.
