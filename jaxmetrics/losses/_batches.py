@@ -59,8 +59,10 @@ def check_state(state: Any, kind: type, module: str) -> None:
     """Refuse all but a state of this loss."""
     if not isinstance(state, kind):
         restored = isinstance(state, dict)  # as checkpoints may be
+        of = type(state)
+        given = of.__name__ if of.__name__ != "State" else f"{of.__module__.split('.')[-1]}.State"
         raise TypeError(
-            f"state must be a {module}.State, got {type(state).__name__}: write "
+            f"state must be a {module}.State, got {given}: write "
             f"{module}." + ("State(**state)" if restored else "init(n_slots)")
         )
 

@@ -11,6 +11,7 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.host import as_numpy
 from jaxmetrics._base.meshes import on_all
 from jaxmetrics._base.numerics import default_float
 from jaxmetrics._base.quoting import brief
@@ -30,9 +31,18 @@ class Data(NamedTuple):
 
 
 def checked(
-    name: str, given: Any, apply: Callable[..., Any], params: Any, allowed: tuple[str, ...]
+    name: str,
+    given: Any,
+    apply: Callable[..., Any],
+    params: Any,
+    allowed: tuple[str, ...],
+    **along: Any,
 ) -> Data:
-    """The data as JAX arrays; refuses data without one score of the model for each label."""
+    """The data as JAX arrays; refuses data without one score of the model for each label.
+
+    The model is traced, not run: a batch of the items may be all that it has room for. `along` has
+    other arguments that go with the items.
+    """
     if not isinstance(given, (tuple, list)) or len(given) not in (2, 3):
         raise TypeError(
             f"{name} must be (features, labels) or (features, labels, options), such as "
@@ -44,14 +54,17 @@ def checked(
             f"the third of {name} must be a dict with keys among {', '.join(allowed)}, "
             f"got {brief(options)}"
         )
-    scores = apply(params, jax.tree.map(jnp.asarray, features))
-    shape, wanted = np.shape(scores), np.shape(labels)
-    if len(shape) != 1 or shape != wanted:
+    checks.check_alignment({"features": features, "labels": labels, **options, **along})
+    features = jax.tree.map(jnp.asarray, features)
+    scores = jax.eval_shape(apply, *beside(features, (params, features)))
+    shape, wanted = getattr(scores, "shape", None), np.shape(labels)
+    if shape is None or len(shape) != 1 or shape != wanted:
         raise ValueError(
             f"apply(params, features) must be scores [n] with labels [n] in {name}; got scores "
-            f"{shape} and labels {wanted}"
+            f"{shape or checks.brief(scores)} and labels {wanted}"
         )
-    items = checks.check_items(scores, labels, **options, dtype=default_float())
+    like = np.zeros(shape, scores.dtype)
+    items = checks.check_items(like, labels, **options, dtype=default_float())
     rows = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(features)}
     if rows != {wanted}:
         raise ValueError(
@@ -59,7 +72,7 @@ def checked(
             f"{', '.join(str(x[0]) if x else 'none' for x in sorted(rows))}"
         )
     return Data(
-        jax.tree.map(jnp.asarray, features),
+        features,
         jnp.asarray(items.labels).astype(bool),
         {key: jnp.asarray(value) for key, value in options.items() if value is not None},
     )
@@ -79,24 +92,25 @@ def check_params(params: Any) -> Any:
 
 def rows_of(data: Data, batch: Batch, key: Any) -> tuple[Array, ...]:
     """The rows to draw batches from: all valid ones, or those of positives and of negatives."""
+    labels = as_numpy(data.labels)
+    counts = np.ones(labels.shape, bool)
+    for name in ("where", "weights"):  # items of weight 0 have no loss
+        counts &= as_numpy(data.options.get(name, counts)) > 0
+    if not counts.any():
+        raise ValueError("train has no items, or where= or weights leave out all of train")
     if batch is None:
         return ()
     if key is None:
         raise TypeError("key is missing, and batches need one: write key=jax.random.key(0)")
+    checks.check_key(key)
     pair = isinstance(batch, tuple) and len(batch) == 2
     if isinstance(batch, (tuple, list)) and not pair:
         raise TypeError(f"batch must be an int or a tuple of two, as (64, 64), got {batch}")
     sizes: Any = batch if pair else (batch,)
     for size in sizes:
         checks.check_count("batch", size)
-    labels = np.asarray(data.labels)
-    counts = np.ones(labels.shape, bool)
-    for name in ("where", "weights"):  # a batch of items of weight 0 has no loss
-        counts &= np.asarray(data.options.get(name, counts)) > 0
     groups = (counts & labels, counts & ~labels) if pair else (counts,)
     if not all(group.any() for group in groups):
-        if not pair:
-            raise ValueError("batches need items, and where= or weights leave out all of train")
         raise ValueError("batches need items of each class, and train has only one")
     return tuple(jnp.asarray(np.flatnonzero(group)) for group in groups)
 
@@ -130,7 +144,7 @@ def taken(data: Data, rows: Array) -> Data:
     return part
 
 
-def beside(data: Data, tree: Any) -> Any:
+def beside(data: Any, tree: Any) -> Any:
     """The arrays of a pytree, copied to the mesh of the data if it has `Explicit` axes.
 
     In an array that is not on the mesh, JAX would not add up the gradients of the devices.

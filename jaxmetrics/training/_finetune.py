@@ -116,7 +116,7 @@ def finetune(
     Reference: the study "Gain of a partial-AUC loss over cross-entropy" of the documentation.
     """
     params = check_params(params)
-    held = checked("validation", validation, apply, params, OF_METRICS)
+    held = checked("validation", validation, apply, params, OF_METRICS, clusters=clusters)
 
     def compared(*models: Any) -> Comparison:
         each = (apply(model, held.features) for model in models)

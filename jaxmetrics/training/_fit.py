@@ -17,7 +17,8 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._base.warned import warn
+from jaxmetrics._roc.record import MetricLike, check_metric
 from jaxmetrics.losses import cvar_partial_auc, kl_partial_auc
 from jaxmetrics.training._cross_entropy import cross_entropy
 from jaxmetrics.training._data import (
@@ -112,8 +113,10 @@ def fit(
         a batch has no key, or the metric of the start is NaN. At a checkpoint, if the loss is NaN
         and a score of train at the start is NaN too.
 
-    A later checkpoint whose metric is NaN is not kept. Train arrays that are sharded over a mesh
-    stay where they are; if the axes of the mesh are `Explicit`, each device has the whole of a
+    A later checkpoint whose metric is NaN is not kept. Each call begins anew: going on from
+    `params` of an earlier one, the moments of the optimiser start at 0, and the same key draws the
+    same batches. Warns if the loss of all steps is 0 or NaN. Train arrays that are sharded over a
+    mesh stay where they are; if the axes of the mesh are `Explicit`, each device has the whole of a
     batch. Cost: that of the steps and of checkpoints + 1 evaluations, and one compilation for each
     apply, optimizer, loss and shape: a later call with the same objects uses it again. Memory: two
     copies of params, and the optimiser's state.
@@ -130,6 +133,7 @@ def fit(
     Reference: L. Prechelt, "Early stopping - but when?", 1998.
     """
     length = _interval(steps, checkpoints)
+    check_metric(metric)
     if not callable(getattr(optimizer, "init", None)):
         raise TypeError(
             f"optimizer must be one of optax, got {checks.brief(optimizer)}: write optax.adam(1e-3)"
@@ -150,8 +154,12 @@ def fit(
     best = params, 0
 
     def evaluate(params: Any) -> None:
-        scores = score(params, held.features)
-        values.append(float(metric(scores, held.labels, **held.options)))
+        value = metric(score(params, held.features), held.labels, **held.options)
+        if np.ndim(value):
+            raise ValueError(
+                f"metric must have one value, got {list(np.shape(value))}: take one limit at a time"
+            )
+        values.append(float(value))
         if progress is not None:
             progress(len(losses) * length, values[-1])
 
@@ -172,6 +180,11 @@ def fit(
         evaluate(carry[0])
         if values[-1] > values[best[1]]:
             best = carry[0], i + 1
+    if not np.nan_to_num(losses).any():
+        warn(
+            f"nothing was learned: the loss of all steps is {losses[0]:g}, as that of pairs is in "
+            "data or batches without a class, such as a batch of one item"
+        )
     return Fitted(
         params=best[0],
         step=best[1] * length,
@@ -207,7 +220,8 @@ def _without_state(loss: Loss, scores: Array, part: Data) -> Any:
     except TypeError as error:
         options = "".join(f", {name}=" for name in part.options)
         raise TypeError(
-            f"{error}: fit calls loss(scores, labels{options}); if the loss has a state, pass "
+            f"{error}: fit calls loss(scores, labels{options}); fix other arguments, as in "
+            "functools.partial(loss, max_fpr=0.05); if the loss has a state, pass "
             "kl_partial_auc.apply or cvar_partial_auc.apply itself, or a functools.partial of it, "
             "and not another function that calls it"
         ) from error

@@ -72,7 +72,7 @@ def early_stopping(
         not a Stopping, or the scores are traced.
 
     A checkpoint whose metric is NaN is never better; a checkpoint with a value is better than it.
-    Cost: one `compare` of two models, except at the first checkpoint.
+    Cost: one `compare` of two models; at the first checkpoint it checks the input.
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm
@@ -98,17 +98,13 @@ def early_stopping(
     scores = scores.copy()  # the caller may write over it, or donate it
     if scores.ndim != 1:
         raise ValueError(f"scores must be [n], of one checkpoint; got scores {scores.shape}")
-    if state is None:
-        given = (scores, labels, weights, where, amounts)
-        items = checks.check_items(*given, along={"clusters": clusters})
-        checks.check_clusters(clusters, items)
-        return Stopping(scores, 0, 0, False)
-    if state.scores.shape != scores.shape:
+    best = scores if state is None else state.scores
+    if best.shape != scores.shape:
         raise ValueError(
             "scores must be of the same items at each checkpoint; got scores "
-            f"{scores.shape} after {state.scores.shape}"
+            f"{scores.shape} after {best.shape}"
         )
-    both = [scores, state.scores]
+    both = [scores, best]
     library = jnp if all(isinstance(x, jax.Array) for x in both) else np
     found = compare(
         metric,
@@ -120,6 +116,8 @@ def early_stopping(
         where=where,
         amounts=amounts,
     )
+    if state is None:  # the comparison with itself has checked the input
+        return Stopping(scores, 0, 0, False)
     now = state.last + 1
     undefined = jnp.isnan(found.estimate[1]) & ~jnp.isnan(found.estimate[0])
     if undefined or found.difference[0, 1] > found.standard_error[0, 1]:

@@ -90,6 +90,10 @@ def test_early_stopping_of_nan():
         ({"state": (1, 2)}, TypeError, "state must be None or a Stopping"),
         ({"scores": X[:, :1]}, ValueError, r"scores must be \[n\]"),
         ({"labels": Y[:3]}, ValueError, "labels"),
+        ({"metric": None}, TypeError, "metric must be a function"),
+        ({"metric": partial(jm.partial_auc, max_fpr=5)}, ValueError, "max_fpr must be in"),
+        ({"metric": partial(jm.recall_at_fpr, max_fpr=[0.1, 0.2])}, ValueError, "one value"),
+        ({"metric": jm.table_metric(lambda x: x.thresholds[..., 0])}, TypeError, "key"),
     ],
 )
 def test_early_stopping_refuses(change, error, match):

@@ -1,14 +1,19 @@
 """What training refuses, before the first step."""
 
+from functools import partial
+
 import jax
 import numpy as np
 import optax
+import pandas as pd
 import pytest
 from trained import ADAM, HELD, KEY, LOSS, METRIC, SGD, START, TRAIN, X, Y, finetune, fit, linear
 
 import jaxmetrics as jm
 
 TINY = np.full(len(Y), 1e-60)  # 0 in single precision
+FRAME = pd.DataFrame(X, np.arange(len(Y)) * 2)
+LABELS = pd.Series(Y, FRAME.index)
 REFUSED = [
     ({"steps": 21}, ValueError, "write steps=24"),
     ({"steps": 0}, ValueError, "steps must be at least 1"),
@@ -31,6 +36,14 @@ REFUSED = [
     ({"validation": (X, Y * 0)}, ValueError, "the metric of the start is NaN"),
     ({"train": (X, Y, {"weights": TINY})}, ValueError, "highest of weights must be from 1e-28"),
     ({"validation": (X, Y, {"amounts": TINY})}, ValueError, "highest of amounts must be from"),
+    ({"train": (X[:0], Y[:0])}, ValueError, "train has no items"),
+    ({"train": (X, Y, {"weights": 0.0 * Y})}, ValueError, "leave out all of train"),
+    ({"train": (FRAME[::-1], LABELS)}, ValueError, "features and labels have different indexes"),
+    ({"validation": (dict(FRAME[::-1]), LABELS)}, ValueError, r"features.* different indexes"),
+    ({"batch": 8, "key": 0}, TypeError, "key must be one JAX random key, got 0"),
+    ({"batch": 8, "key": jax.random.split(KEY)}, TypeError, "key must be one JAX random key"),
+    ({"metric": "roc_auc"}, TypeError, "write jaxmetrics.roc_auc without quotes"),
+    ({"metric": partial(METRIC, max_fpr=[0.1, 0.2])}, ValueError, "one limit at a time"),
 ]
 
 
@@ -51,6 +64,39 @@ def test_a_metric_that_is_resampled_needs_a_key_before_the_first_step():
 
     with pytest.raises(TypeError, match="key"):
         finetune(loss=loss, metric=jm.table_metric(lambda table: table.thresholds[..., 0]))
+
+
+def test_clusters_with_another_index_are_refused():
+    clusters = pd.Series(np.arange(len(Y)), FRAME.index[::-1])
+    with pytest.raises(ValueError, match="labels and clusters have different indexes"):
+        finetune(validation=(X, LABELS), clusters=clusters)
+
+
+def test_only_batches_are_computed():
+    """The check of the data traces the model, and has no room for all rows at once."""
+    rows = []
+
+    def apply(params, x):
+        if not isinstance(x, jax.core.Tracer):
+            rows.append(len(x))
+        return linear(params, x)
+
+    fit(apply=apply, batch=8, key=KEY)
+    finetune(apply=apply, train=(X, Y), validation=(X[:50], Y[:50]), batch=8, key=KEY)
+    assert set(rows) == {50}  # of the comparisons
+
+
+@pytest.mark.parametrize("batch", [1, None])
+def test_a_loss_that_is_always_0_is_told(batch):
+    loss = partial(jm.losses.pairwise_auc_loss, margin=1.0)
+    train = (X, Y) if batch else (X[Y], Y[Y])
+    with pytest.warns(UserWarning, match="nothing was learned: the loss of all steps is 0"):
+        fit(loss=loss, train=train, batch=batch, key=KEY)
+
+
+def test_an_option_of_a_loss_that_is_missing_is_told():
+    with pytest.raises(TypeError, match=r"'max_fpr': fit calls .*partial\(loss, max_fpr"):
+        fit(loss=jm.losses.partial_auc_loss)
 
 
 def test_a_loss_whose_state_is_not_seen_says_what_to_pass():

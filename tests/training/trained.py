@@ -32,16 +32,16 @@ def sample(seed, n=200):
 
 
 TRAIN, HELD = sample(0), sample(1)
+RUN = {"apply": linear, "params": START, "optimizer": ADAM, "train": TRAIN, "validation": HELD}
+RUN |= {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4}
 
 
 def fit(**options):
-    given = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4, **options}
-    return jm.training.fit(linear, START, ADAM, TRAIN, HELD, **given)
+    return jm.training.fit(**RUN | options)
 
 
 def finetune(**options):
-    given = {"loss": LOSS, "metric": METRIC, "steps": 20, "checkpoints": 4, **options}
-    return jm.training.finetune(linear, START, ADAM, TRAIN, HELD, **given)
+    return jm.training.finetune(**RUN | options)
 
 
 X, Y = TRAIN
