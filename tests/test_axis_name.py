@@ -3,8 +3,11 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 from processes import printed
 
 import jaxmetrics as jm
@@ -120,3 +123,73 @@ def test_an_axis_is_refused_outside_of_a_mesh():
         jm.losses.pairwise_auc_loss([0.1, 0.2], [0, 1], axis_name="items")
     with pytest.raises(TypeError, match="no option axis_name"):
         jm.threshold_at_fpr([0.1, 0.2], [0, 1], max_fpr=0.1, axis_name="items")
+
+
+BOTH = ("m", "d")
+FUNCTIONS = {
+    "roc_auc": jm.roc_auc,
+    "standard_error": partial(jm.standard_error, jm.average_precision),
+    "pairwise_auc_loss": jm.losses.pairwise_auc_loss,
+    "recall_at_fpr_loss": partial(jm.losses.recall_at_fpr_loss, max_fpr=0.3),
+}
+
+
+def mapped(function, specs, axis_name, arrays):
+    """`function` of arrays that two devices hold, along the second of two axes."""
+    mesh = jax.make_mesh((1, 2), BOTH, axis_types=(AxisType.Auto,) * 2)
+
+    def of_parts(scores, labels, weights):
+        return function(scores, labels, weights=weights, axis_name=axis_name)
+
+    return jax.jit(jax.shard_map(of_parts, mesh=mesh, in_specs=specs, out_specs=P()))(*arrays)
+
+
+@pytest.fixture
+def arrays(rng):
+    return rng.normal(size=24).astype("float32"), np.arange(24) % 3 == 0, rng.random(24)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_an_array_may_be_the_same_along_some_of_the_axes(name, arrays):
+    whole = FUNCTIONS[name](*arrays[:2], weights=arrays[2])
+    for i in range(3):
+        specs = [P(BOTH)] * 3
+        specs[i] = P("d")
+        found = mapped(FUNCTIONS[name], tuple(specs), BOTH, arrays)
+        np.testing.assert_allclose(found, whole, rtol=1e-6)
+
+
+def test_items_that_are_the_same_on_all_devices_are_refused(arrays):
+    """They would count several times in an error."""
+    for function in FUNCTIONS.values():
+        with pytest.raises(ValueError, match="same on all devices along the axis 'd': leave it"):
+            mapped(function, (P("m"),) * 3, BOTH, arrays)
+
+
+@pytest.mark.parametrize(
+    ("axis_name", "match"),
+    [((), "must be an axis of the mesh"), (("d", "d"), "each axis once"), ([["d"]], "an axis of")],
+)
+def test_names_of_no_axes_are_refused(axis_name, match, arrays):
+    with pytest.raises(ValueError, match=match):
+        mapped(jm.roc_auc, (P("d"),) * 3, axis_name, arrays)
+
+
+def test_an_axis_of_vmap_is_refused(arrays):
+    scores, labels, _ = (x.reshape(2, 12) for x in arrays)
+    for function in FUNCTIONS.values():
+        with pytest.raises(ValueError, match=r"must be an axis of the mesh.* got 'i'"):
+            jax.vmap(partial(function, axis_name="i"), axis_name="i")(scores, labels)
+
+
+def test_what_takes_no_parts_says_so(arrays):
+    def clustered(*given, **options):
+        return jm.standard_error(jm.roc_auc, *given, clusters=given[1], **options)
+
+    def compared(scores, labels, weights, axis_name):
+        metric = partial(jm.roc_auc, axis_name=axis_name)
+        return jm.compare(metric, jnp.stack([scores] * 2), labels, weights=weights).low
+
+    for function in (clustered, compared):
+        with pytest.raises(TypeError, match=r"axis_name .* gather the items first"):
+            mapped(function, (P("d"),) * 3, "d", arrays)

@@ -17,6 +17,7 @@ import jax
 import numpy as np
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
+from jaxmetrics._base import varying
 from jaxmetrics._base.primitives import is_concrete
 
 
@@ -108,7 +109,8 @@ def over_parts(
     They are sharded over these like the items, and are otherwise the same on all devices.
     """
     if not isinstance(axis_name, Divided):
-        return function(*given, axis_name, *constants)
+        items, *others = given
+        return function(varying.over(axis_name, items), *others, axis_name, *constants)
     return _over_parts(given, function, axis_name, constants)
 
 

@@ -44,6 +44,12 @@ class Keywords(NamedTuple):
         of_items = unknown & _OF_ITEMS & self.signature.parameters.keys()
         if of_items:
             listed = ", ".join(sorted(of_items))
+            if of_items == {"axis_name"}:
+                raise TypeError(
+                    f"axis_name of {self.name} is for standard_error, confidence_interval and "
+                    "covariance, as their own argument: for other functions gather the items "
+                    "first, by jax.lax.all_gather(..., tiled=True)"
+                )
             raise TypeError(
                 f"{listed} of {self.name} stand beside scores and labels: fix no more than options "
                 f"by functools.partial, and pass {listed}= to the function that takes the metric; "

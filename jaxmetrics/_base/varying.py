@@ -122,6 +122,28 @@ def vjp(function: Callable[..., Any], *at: Any, has_aux: bool = False) -> tuple[
     return value, lambda cotangent: pull_back(varied(cotangent)), *aux
 
 
+def over(axis_name: Any, items: S) -> S:
+    """Items that vary over the axes whose devices hold parts of them, each of their arrays.
+
+    Refuses items that are the same on all devices: they would count several times. Without
+    `check_vma` this is not known.
+    """
+    names = (axis_name,) if isinstance(axis_name, str) else tuple(axis_name)
+    axes = frozenset().union(*map(_axes_of, jax.tree.leaves(items)))
+    for name in names:
+        if name not in axes and lax.axis_size(name) > 1 and name in _axes_of(lax.axis_index(name)):
+            raise ValueError(
+                f"the items are the same on all devices along the axis {name!r}: leave it out of "
+                "axis_name, or divide the items over it, as by in_specs of jax.shard_map"
+            )
+
+    def of_leaf(x: Any) -> Any:
+        return lax.pcast(x, tuple((axes & set(names)) - _axes_of(x)), to="varying")
+
+    found: S = jax.tree.map(of_leaf, items)
+    return found
+
+
 def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:
     """A map that makes leaves of a pytree vary over the axes of `start` and `function(start)`."""
     if not get_abstract_mesh().manual_axes:

@@ -152,21 +152,21 @@ def confidence_interval(
     level = checks.check_level(confidence_level)
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
-    ids = checks.check_clusters(clusters, items)
     asked = metric, items
     if method not in RESAMPLING:
         metric, items = with_influence(metric, items)
-    chosen = chosen_method(metric, method, clustered=ids is not None)
-    request = Request(
-        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
-    )
+    chosen = chosen_method(metric, method, clustered=clusters is not None)
     resamples = chosen in RESAMPLING or (chosen == "wald" and not has_influence(record))
     if resamples and key is None and has_influence(record):
         raise TypeError(
             f"key is missing, and method={chosen!r} resamples: write key=jax.random.key(0); or "
             f"method='wald', as the influence values of {record.name} are known"
         )
-    axis_name = axis_of_parts(axis_name, clusters=ids, resamples=resamples)
+    axis_name = axis_of_parts(axis_name, clusters=clusters, resamples=resamples)
+    ids = checks.check_clusters(clusters, items)
+    request = Request(
+        key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
+    )
     request.check(needs_key=resamples)
     _warn_of_few(*asked, ids, chosen)
     if resamples:

@@ -152,13 +152,13 @@ def standard_error(
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
     check_amounts(metric, items)
+    metric, items = with_influence(metric, items)
+    known = has_influence(record_of(metric))
+    axis_name = axis_of_parts(axis_name, clusters=clusters, resamples=not known)
     ids = checks.check_clusters(clusters, items)
     request = Request(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress
     )
-    metric, items = with_influence(metric, items)
-    known = has_influence(record_of(metric))
-    axis_name = axis_of_parts(axis_name, clusters=ids, resamples=not known)
     request.check(needs_key=not known)
     if known:
         if ids is None:
@@ -230,8 +230,8 @@ def covariance(
             f"scores must be [..., models, n], got {list(items.scores.shape)}: write "
             "standard_error(...) ** 2 for one model"
         )
+    axis_name = axis_of_parts(axis_name, clusters=clusters)
     ids = checks.check_clusters(clusters, items)
-    axis_name = axis_of_parts(axis_name, clusters=ids)
     metric, items = with_influence(metric, items)
     if axis_name is not None:
         return as_default(covariance_on_mesh(metric, items, axis_name))

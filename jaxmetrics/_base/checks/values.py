@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax.sharding import get_abstract_mesh
 
 from jaxmetrics._base.checks.arrays import own
 from jaxmetrics._base.divided import Divided
@@ -203,11 +204,13 @@ def check_axis_name(axis_name: Any) -> Any:
     if axis_name is None or isinstance(axis_name, Divided):
         return axis_name
     names = tuple(axis_name) if isinstance(axis_name, (list, tuple)) else axis_name
-    try:
-        jax.lax.axis_size(names)
-    except (NameError, TypeError, ValueError):
+    several = names if isinstance(names, tuple) else (names,)
+    known = get_abstract_mesh().manual_axes
+    if not several or not all(name in known for name in several):
         raise ValueError(
             f"axis_name must be an axis of the mesh, or a tuple of such, within jax.shard_map; got "
             f"{brief(axis_name)}: leave it out where one call has all items"
-        ) from None
+        )
+    if len(set(several)) < len(several):
+        raise ValueError(f"axis_name must name each axis once, got {brief(axis_name)}")
     return names
