@@ -56,6 +56,8 @@ alone = jm.streaming.update(jm.streaming.init(BINS), scores, labels, bins=BINS)
 merged = jm.streaming.merge(state, jm.streaming.init(BINS))
 explicit = jax.make_mesh((8,), ("items",), axis_types=(AxisType.Explicit,))
 auc = jm.roc_auc(placed(scores, explicit), placed(labels, explicit))
+halves = [(placed(scores[i::2]), placed(labels[i::2])) for i in range(2)]
+exact = jm.streaming.exact(jm.roc_auc, lambda: iter(halves))
 low, high = jm.streaming.bounds(jm.roc_auc, state, bins=BINS)
 print(
     json.dumps(
@@ -67,6 +69,7 @@ print(
             "all_reduces": compiled.count("all-reduce("),
             "auc": float(jm.roc_auc(jm.streaming.table(state, bins=BINS))),
             "auc_of_all": float(auc.addressable_data(0)),
+            "exact": float(exact),
             "bounds": [float(low), float(high)],
             "mean": float(jm.streaming.means.result(mean).mean),
         }

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision
+from jaxmetrics._base.host import of_all_processes
 from jaxmetrics._base.sorting import descending_keys, scores_of_keys
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.table import ScoreTable
@@ -259,7 +260,7 @@ def _items(
                 "a batch must be (scores, labels) or (scores, labels, weights), got "
                 f"{type(batch).__name__}: write yield scores, labels"
             )
-        items = checks.check_items(*batch)
+        items = of_all_processes(checks.check_items(*batch))
         scores, labels = np.asarray(items.scores), np.asarray(items.labels) == 1
         if scores.ndim != 1 or labels.ndim != 1:
             raise ValueError(
