@@ -21,6 +21,7 @@ import numpy as np
 
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.primitives import is_concrete
+from jaxmetrics._base.types import HostArray
 from jaxmetrics._base.words import (
     decimals_of,
     fixed,
@@ -317,11 +318,17 @@ def _shortened(rows: list[list[str]]) -> list[list[str]]:
     return [*rows[: half + 1], ["..."] * len(rows[0]), *rows[-half:]]
 
 
+def width_between(low: Any, high: Any) -> HostArray:
+    """The width of an interval; NaN where both ends are infinite."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(high, np.float64) - np.asarray(low, np.float64)
+
+
 def interval_columns(
     heading: str, value: Any, low: Any, high: Any, error: Any, level: float
 ) -> list[Column]:
     """A value, the limits of its interval and its standard error."""
-    width = np.asarray(high, np.float64) - np.asarray(low, np.float64)
+    width = width_between(low, high)
     if not (np.isfinite(width) & (width > 0)).any():
         width = np.asarray(error)
     return [

@@ -18,21 +18,24 @@ from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, batch_of, rows_of
 from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.results import STATIC, Column, Result, Table
+from jaxmetrics._base.results import STATIC, Column, Result, Table, width_between
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
-from jaxmetrics._roc.record import MetricLike, evaluate_chosen
+from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
+from jaxmetrics._roc.reported import holds
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     clustered_size,
     clusters_at,
     flagged_at,
+    in_dtype,
     likely_shares,
     moments_of_choice,
     order_statistics,
     warn_of_infinite_scores,
+    where_defined,
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -104,7 +107,7 @@ class OperatingPoint(Result):
         for field in dataclasses.fields(self):
             interval = getattr(self, field.name)
             if isinstance(interval, Interval):
-                width = np.asarray(interval.high) - np.asarray(interval.low)
+                width = width_between(interval.low, interval.high)
                 ends = {f"{field.name}_{x}": getattr(interval, x) for x in ("low", "high")}
                 parts = {field.name: interval.estimate, **ends}
                 if field.name == "threshold":  # people use it: show its digits
@@ -235,7 +238,7 @@ def operating_point(
     checks.check_rows(items)
     alone = not (threshold is None or isinstance(threshold, str) or np.ndim(threshold))
     if alone and numerics.is_inexact(items.scores):
-        threshold = np.asarray(threshold, items.scores.dtype)  # the dtype in which it is compared
+        threshold = in_dtype(threshold, items.scores.dtype)
     rule = functools.partial(
         chosen_point,
         max_fpr=max_fpr,
@@ -267,7 +270,7 @@ def operating_point(
     n_values = len(Point._fields) * int(np.prod(batch))
     request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
     items = at_least_one(items)
-    reported = _chosen_threshold(rule, options.get("max_fpr"), items._replace(amounts=None))
+    reported = _chosen_threshold(rule, options, items._replace(amounts=None))
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
     drawn = None
     if resamples:
@@ -340,8 +343,12 @@ def _replicates(
         return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
 
 
-def _chosen_threshold(rule: MetricLike, max_fpr: Any, items: Items) -> Array:
+def _chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
     """The threshold, rounded so that it flags what is reported."""
+    if "threshold" in options and holds(numerics.default_float(), items.scores.dtype):
+        known: Array = where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
+        return known
+    max_fpr = options.get("max_fpr")
     if max_fpr is not None:  # by placements, which compile nothing for items on the host
         rule = functools.partial(threshold_at_fpr, max_fpr=max_fpr, method="step")
     value = evaluate_chosen(rule, items)

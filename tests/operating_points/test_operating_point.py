@@ -179,7 +179,7 @@ def test_nothing_is_flagged_at_a_known_prevalence(rng):
         ({"max_fpr": [0.1, 0.2]}, ValueError, "max_fpr must be one number, got 2"),
         ({"threshold": [0.1, 0.2]}, ValueError, "threshold must be one number, got 2"),
         ({"max_fpr": 5}, ValueError, "write fractions, 0.01 for 1 %"),
-        ({"criterion": "f1"}, ValueError, "criterion must be one of 'youden'"),
+        ({"criterion": "f1"}, ValueError, "criterion must be 'youden'"),
         ({"criterion": "youden"}, TypeError, "key is missing, and clusters, costs"),
         ({"threshold": "0.5"}, TypeError, r"threshold must be a number in .*, got '0.5'"),
         ({"max_fpr": 0.1, "clusters": [0, 1, 2, 3]}, TypeError, "key is missing"),
@@ -189,3 +189,28 @@ def test_nothing_is_flagged_at_a_known_prevalence(rng):
 def test_refuses(options, error, words):
     with pytest.raises(error, match=words):
         jm.operating_point([0.1, 0.4, 0.35, 0.8], [0, 0, 1, 1], **options)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
+def test_a_threshold_may_be_traced(dtype):
+    scores = np.array([1, 4, 3, 8, 7, 2]).astype(dtype)
+    labels = np.array([0, 0, 1, 1, 1, 0])
+
+    def recall(threshold):
+        return jm.operating_point(scores, labels, threshold=threshold).recall.low
+
+    expected = [recall(x) for x in (4, 7, 9)]
+    np.testing.assert_array_equal(jax.vmap(recall)(jnp.array([4.0, 7.0, 9.0])), expected)
+    assert jax.jit(recall)(4.0) == expected[0]
+    if dtype != "int32":
+        assert jax.grad(recall)(4.0) == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("threshold", [np.inf, -np.inf, 70000.0])
+def test_infinite_thresholds_and_those_beyond_the_scores_are_printed(threshold):
+    scores = np.array([0.1, 0.4, 0.35, 0.8, 0.7, 0.2], np.float16)
+    found = jm.operating_point(scores, [0, 0, 1, 1, 1, 0], threshold=threshold)
+    assert found.recall.estimate == (threshold < 0)
+    assert "inf" in str(found)
+    assert "inf" in str(found.threshold)

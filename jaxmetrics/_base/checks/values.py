@@ -88,9 +88,8 @@ def one_of(options: Iterable[str]) -> Any:
 
     def check(name: str, value: Any) -> str:
         if value not in allowed:
-            raise ValueError(
-                f"{name} must be one of {', '.join(map(repr, allowed))}, got {brief(value)}"
-            )
+            which = "one of " * (len(allowed) > 1) + ", ".join(map(repr, allowed))
+            raise ValueError(f"{name} must be {which}, got {brief(value)}")
         return str(value)
 
     return check
