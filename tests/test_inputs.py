@@ -192,3 +192,19 @@ def test_texts_as_ids_of_lists(ids):
     ):
         jm.ndcg(SCORES, LABELS, segments=ids)
     jm.ndcg(SCORES, LABELS, segments=np.unique(ids, return_inverse=True)[1])
+
+
+def test_tables_and_states_are_no_scores():
+    """They are tuples, whose parts would be models."""
+    table = jm.score_table(SCORES, LABELS)
+    state = jm.streaming.init(jm.streaming.float16_bins())
+    for scores in (table, state, jm.roc_curve(SCORES, LABELS)):
+        for call in (
+            lambda x: jm.confidence_interval(jm.roc_auc, x, LABELS),
+            lambda x: jm.operating_point(x, LABELS, max_fpr=0.5),
+            lambda x: jm.losses.pairwise_auc_loss(x, LABELS),
+        ):
+            with pytest.raises(
+                TypeError, match=f"scores must be an array, got a {type(scores).__name__}"
+            ):
+                call(scores)

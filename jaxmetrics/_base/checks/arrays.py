@@ -41,6 +41,11 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
         array: HostOrDeviceArray = _native(value)
     elif isinstance(value, jax.Array):
         array = value
+    elif isinstance(value, tuple) and type(value).__module__.startswith("jaxmetrics."):
+        raise TypeError(
+            f"{name} must be an array, got a {type(value).__name__}: pass the scores and labels of "
+            "the items; metrics take a ScoreTable alone, and jaxmetrics.streaming takes a State"
+        )
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         with double_precision():  # keeps a float64 tensor in float64
             array = jnp.from_dlpack(value)
