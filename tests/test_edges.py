@@ -241,3 +241,16 @@ def test_inference_refuses_a_batch_without_rows():
     with pytest.raises(ValueError, match="at least one row"):
         jm.bootstrap_mean(scores, key=jax.random.key(0))
     assert jm.roc_auc(scores, labels).shape == (0,)
+
+
+def test_no_specificity_is_a_sensitivity_of_1(rng):
+    """What rounding leaves of all the weight is no specificity below 0."""
+    labels, weights = np.arange(40) % 3 == 0, rng.random((200, 40))
+    scores = rng.normal(size=(200, 40)).round(1).astype("float32")
+    call = partial(jm.sensitivity_at_specificity, min_specificity=0.0, return_threshold=True)
+    for function in (call, jax.jit(lambda *x, weights: call(*x, weights=weights))):
+        found = function(scores, labels, weights=weights)
+        assert (found.value == 1).all()
+        np.testing.assert_array_equal(found.threshold, scores[:, labels].min(axis=1))
+    for row, weight in zip(scores, weights, strict=True):
+        assert call(row, labels, weights=weight).value == 1

@@ -276,7 +276,7 @@ class OnHost:
         if self._negatives_weighted:
             scores, sums = self._from_highest
             points = limit.rate(sums, total).astype(limit.bound.dtype)
-            at = points.searchsorted(slackened(limit.bound, self.slack), side="right")
+            at = points.searchsorted(slackened(limit.bound, self.slack, limit.share), side="right")
             return scores.take(at, mode="clip") if len(scores) else total * at, at < len(scores)
         most = most_within(limit, total, 0.0)
         some = most < total

@@ -183,7 +183,7 @@ class InSegments:
         if self.negative.weights is None:
             most = most_within(limit, total, 0.0)
         else:
-            bound = slackened(limit.bound, self.slack)
+            bound = slackened(limit.bound, self.slack, limit.share)
             most = self.negative.within(
                 lambda sums: limit.rate(sums, total).astype(limit.bound.dtype) > bound, bound
             )

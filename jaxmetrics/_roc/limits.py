@@ -58,9 +58,15 @@ def reaches(rate: Any, limit: Any, slack: float) -> Any:
     return (rate * (1 + slack)).astype(limit.dtype) >= limit
 
 
-def slackened(bound: Any, slack: float) -> Any:
-    """The bound of a rate, perhaps negative, with room for the rounding of sums of weights."""
-    return bound + abs(bound) * slack
+def slackened(bound: Any, slack: float, share: Any = None) -> Any:
+    """The bound of a rate, with room for the rounding of sums of weights.
+
+    The rounding is relative to the share that the bound allows, which is the bound if not given: a
+    specificity of nearly 0 is what rounding leaves of all the weight.
+    """
+    if share is None:
+        return bound + bound * slack
+    return bound + (share * slack).astype(bound.dtype)
 
 
 def most_within(limit: Limit, total: Any, slack: float) -> Any:

@@ -178,7 +178,7 @@ class OnMesh:
 
         def within(sums: Array) -> Array:
             rates = limit.rate(sums, total).astype(bound.dtype)
-            found: Array = rates <= slackened(bound, self.slack)
+            found: Array = rates <= slackened(bound, self.slack, jnp.asarray(limit.share))
             return found
 
         key = self._key(lambda keys: within(self._below(keys)), bound.shape)

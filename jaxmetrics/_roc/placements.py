@@ -256,7 +256,8 @@ class OfTable:
         """The index of the last ROC point within the limit; point 0 is at +inf."""
         fps, bound = _from_zero(self._fps), self.library.asarray(limit.bound)
         points = limit.rate(fps, fps[-1]).astype(bound.dtype)
-        return self.library.searchsorted(points, slackened(bound, self.slack), side="right") - 1
+        most = slackened(bound, self.slack, self.library.asarray(limit.share))
+        return self.library.searchsorted(points, most, side="right") - 1
 
     def caught(self, limit: Limit) -> Any:
         return _from_zero(self._tps)[self._last_within(limit)]

@@ -12,12 +12,10 @@ import numpy as np
 
 from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.operating import Point
-from jaxmetrics._roc.order import undefined
 from jaxmetrics._roc.selection import highest
 from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
@@ -33,22 +31,6 @@ from jaxmetrics.inference._intervals.rules import Limits
 
 _ROUNDING = 1e-9
 _SOME = 5  # clusters; of fewer, `clustered_size` counts each as one item
-
-
-def in_dtype(threshold: Any, dtype: Any) -> Any:
-    """A threshold in the dtype of the scores, in which it is compared."""
-    if is_concrete(threshold):
-        with np.errstate(over="ignore"):  # infinite scores alone are above it
-            return np.asarray(threshold, dtype)
-    return threshold.astype(dtype) if dtype.itemsize < threshold.dtype.itemsize else threshold
-
-
-@library_program()
-def where_defined(items: Items, threshold: Array) -> Array:
-    """A threshold that is given, in rows without a valid score that is NaN."""
-    library, threshold = numerics.namespace(items.scores, threshold), threshold.astype(np.float64)
-    found: Array = library.where(undefined(items), library.nan, threshold)
-    return found
 
 
 @library_program()

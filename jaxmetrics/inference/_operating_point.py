@@ -23,22 +23,18 @@ from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
-from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
-from jaxmetrics._roc.reported import holds
-from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics.inference._at_threshold import (
     clustered_size,
     clusters_at,
     flagged_at,
-    in_dtype,
     likely_shares,
     moments_of_choice,
     order_statistics,
     warn_of_infinite_scores,
-    where_defined,
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
+from jaxmetrics.inference._chosen_threshold import chosen_threshold, in_dtype
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
@@ -270,7 +266,7 @@ def operating_point(
     n_values = len(Point._fields) * int(np.prod(batch))
     request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
     items = at_least_one(items)
-    reported = _chosen_threshold(rule, options, items._replace(amounts=None))
+    reported = chosen_threshold(rule, options, items._replace(amounts=None))
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
     drawn = None
     if resamples:
@@ -341,19 +337,6 @@ def _replicates(
     each = [replicates_of(of, row, request).values for of, row in zip(rules, rows, strict=True)]
     with double_precision():  # else thresholds are rounded, and flag other items
         return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)
-
-
-def _chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
-    """The threshold, rounded so that it flags what is reported."""
-    if "threshold" in options and holds(numerics.default_float(), items.scores.dtype):
-        known: Array = where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
-        return known
-    max_fpr = options.get("max_fpr")
-    if max_fpr is not None:  # by placements, which compile nothing for items on the host
-        rule = functools.partial(threshold_at_fpr, max_fpr=max_fpr, method="step")
-    value = evaluate_chosen(rule, items)
-    threshold: Array = value if max_fpr is not None else value.threshold
-    return threshold
 
 
 @library_program("of")

@@ -1,0 +1,76 @@
+"""The threshold that a rule chooses, as it is reported: a sort of all items is the last resort."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import at_hand, is_concrete, near_tree
+from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.order import undefined
+from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
+from jaxmetrics._roc.reported import holds
+from jaxmetrics._roc.thresholds import threshold_at_fpr
+from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity
+
+
+def chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
+    """The threshold of a rule with these options, rounded so that it flags what is reported."""
+    exact = holds(numerics.default_float(), items.scores.dtype)
+    if "max_fpr" in options:
+        of_fpr = functools.partial(threshold_at_fpr, max_fpr=options["max_fpr"], method="step")
+        found: Array = evaluate_chosen(of_fpr, items)
+    elif exact and "threshold" in options:
+        found = _where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
+    elif exact and "min_recall" in options and numerics.is_inexact(items.scores):
+        found = _of_recall(Items(*at_hand(*items)), options["min_recall"])
+    else:
+        found = evaluate_chosen(rule, items).threshold
+    return found
+
+
+def in_dtype(threshold: Any, dtype: Any) -> Any:
+    """A threshold in the dtype of the scores, in which it is compared."""
+    if is_concrete(threshold):
+        with np.errstate(over="ignore"):  # infinite scores alone are above it
+            return np.asarray(threshold, dtype)
+    return threshold.astype(dtype) if dtype.itemsize < threshold.dtype.itemsize else threshold
+
+
+@library_program()
+def _where_defined(items: Items, threshold: Array) -> Array:
+    """A threshold that is given, in rows without a valid score that is NaN."""
+    library, threshold = numerics.namespace(items.scores, threshold), threshold.astype(np.float64)
+    found: Array = library.where(undefined(items), library.nan, threshold)
+    return found
+
+
+def _of_recall(items: Items, min_recall: Any) -> Array:
+    """The lowest score above all negatives that need not be flagged.
+
+    These are the items that a sensitivity of the reversed scores catches, with classes exchanged.
+    """
+    of_reversed = functools.partial(
+        sensitivity_at_specificity, min_specificity=min_recall, return_threshold=True
+    )
+    exchanged = items._replace(scores=-items.scores, labels=items.labels != 1)
+    below = evaluate_chosen(of_reversed, exchanged).threshold
+    found: Array = _lowest_above(items, *near_tree((-below,)))
+    return found
+
+
+@library_program()
+def _lowest_above(items: Items, limit: Array) -> Array:
+    """The lowest score of a positive above a limit; NaN where the limit is."""
+    positives, _ = class_weights(items)
+    scores, limit = items.scores.astype(np.float64), limit.astype(np.float64)
+    library = numerics.namespace(scores, limit)
+    there = (positives > 0) & (scores > limit[..., None])
+    lowest = library.min(library.where(there, scores, np.inf), axis=-1)
+    found: Array = library.where(library.isnan(limit), np.nan, lowest)
+    return found
