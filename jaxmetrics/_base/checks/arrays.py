@@ -49,7 +49,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
         with double_precision():  # keeps a float64 tensor in float64
             array = jnp.from_dlpack(value)
-    elif isinstance(value, (list, tuple)) and any(isinstance(v, jax.Array) for v in value):
+    elif isinstance(value, (list, tuple)) and _holds_jax(value):
         array = jnp.asarray(value)
     else:
         refuse_masked(name, value)
@@ -81,6 +81,12 @@ def _stacked(name: str, value: dict[Any, ArrayLike]) -> HostOrDeviceArray:
     if all(isinstance(row, np.ndarray) for row in rows.values()):
         return np.stack([*rows.values()])
     return jnp.stack([*rows.values()])
+
+
+def _holds_jax(values: list[Any] | tuple[Any, ...]) -> bool:
+    """Whether a value is JAX's: one of each type is asked, as each question takes a microsecond."""
+    of_each_type = dict(zip(map(type, values), values, strict=True))
+    return any(isinstance(value, jax.Array) for value in of_each_type.values())
 
 
 def items_last(name: str, value: ArrayLike) -> HostOrDeviceArray:

@@ -135,6 +135,8 @@ def check_ids(name: str, given: Any, items: Items, hint: str) -> tuple[HostArray
             return _counted(ids)
         if ids.dtype.kind == "U" and isinstance(given, (list, tuple)):
             ids = np.asarray(given, object)  # so that 1 and '1' stay apart
+        if ids.dtype.kind in "OUS":
+            return _named(ids)
         distinct, index = np.unique(ids, return_inverse=True)
     except TypeError:  # no order
         kinds = ", ".join(sorted({type(x).__name__ for x in ids})[:4])
@@ -142,6 +144,17 @@ def check_ids(name: str, given: Any, items: Items, hint: str) -> tuple[HostArray
             f"{name} must be of one type, got {kinds}: write {name} = list(map(str, {name}))"
         ) from None
     return distinct, index.astype(np.int32)
+
+
+def _named(ids: HostArray) -> tuple[HostArray, HostArray]:
+    """`np.unique` of texts or objects, of which only the distinct ones are sorted."""
+    values = ids.tolist()
+    some = {x: i for i, x in enumerate(dict.fromkeys(values))}
+    known = np.empty(len(some), ids.dtype)
+    known[:] = list(some)
+    distinct, rank = np.unique(known, return_inverse=True)
+    found = np.fromiter(map(some.__getitem__, values), np.int32, len(values))
+    return distinct, rank.astype(np.int32).take(found)
 
 
 def _counted(ids: HostArray) -> tuple[HostArray, HostArray]:
