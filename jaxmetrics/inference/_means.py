@@ -140,8 +140,11 @@ def compare_means(
         infinite, or there are fewer than two models.
 
     NaN where fewer than two items are valid; p-values of a difference that is the same in all
-    items. Warns of both, and where there are fewer than 20 items or clusters. Time
-    O(models^2 items), memory O(models items).
+    items. Warns of both, and where there are fewer than 20 items or clusters. Limits are as far on
+    both sides. Where differences are skewed, as of costs, or of gains in few of the items, 95 %
+    limits covered 0.79 to 0.92 with 20 to 150 items in simulations; those of
+    `mean_interval(a - b)`, which removes the skewness, 0.87 to 0.98. Time O(models^2 items), memory
+    O(models items).
 
     Example:
       >>> import jaxmetrics as jm
