@@ -146,17 +146,34 @@ def test_dtypes(rng):
     assert jm.accuracy(predictions, labels, where=labels.astype(float) > 1).dtype == jnp.float32
 
 
-def test_one_compilation_a_shape(rng, caplog):
-    predictions, labels, _ = problem(rng)
-    call = partial(jm.f_beta, n_classes=C, average="macro")
-    values = [call(predictions, labels)]
+def test_nothing_is_compiled_for_any_length(rng, caplog):
+    predictions, labels, weights = problem(rng)
+    values = []
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        for beta, zero_division in ((0.5, 0), (2, 1.0), (3.0, np.float64("nan"))):
-            values.append(call(predictions, labels, beta=beta, zero_division=zero_division))
-        values.append(call(*problem(rng)[:2]))
+        for n in (60, 59, 58):
+            for metric in METRICS.values():
+                values.append(metric(predictions[:n], labels[:n], n_classes=C))
+                metric(predictions[:n], labels[:n], weights=weights[:n], n_classes=C)
     compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
     assert compiled == []
-    assert len(set(map(float, values))) == 5
+    assert all(isinstance(x, jax.Array) for x in values)
+
+
+@EVERY_METRIC
+def test_programs_count_as_the_host(metric, rng):
+    predictions, labels, weights = problem(rng)
+    predictions = np.stack([predictions, labels, rng.permutation(predictions)])
+    where = rng.random(predictions.shape) < 0.7
+    for given in (
+        {},
+        {"where": where},
+        {"weights": weights},
+        {"weights": (8 * weights).astype(int)},
+    ):
+        call = partial(metric, n_classes=C, **given)
+        found, expected = call(predictions, labels), jax.jit(call)(predictions, labels)
+        assert found.dtype == expected.dtype
+        np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 @pytest.mark.parametrize("constant", [np.zeros(6, int), np.full(6, 2)], ids=["first", "last"])

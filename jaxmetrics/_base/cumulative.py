@@ -139,10 +139,12 @@ def running_sum(x: Array) -> Array:
 
 def others(counts: Array) -> Array:
     """For each entry along the last axis, the sum of all others, without cancellation."""
-    none = jnp.zeros_like(counts[..., :1])
-    before = jnp.concatenate([none, running_total(counts[..., :-1])], axis=-1)
-    behind = jnp.flip(running_total(jnp.flip(counts[..., 1:], axis=-1)), axis=-1)
-    return before + jnp.concatenate([behind, none], axis=-1)
+    library = namespace(counts)
+    none = library.zeros_like(counts[..., :1])
+    before = library.concatenate([none, running_total(counts[..., :-1])], axis=-1)
+    behind = library.flip(running_total(library.flip(counts[..., 1:], axis=-1)), axis=-1)
+    found: Array = before + library.concatenate([behind, none], axis=-1)
+    return found
 
 
 def running_minimum(x: Array) -> Array:

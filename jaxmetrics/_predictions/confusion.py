@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_precision, double_program, library_program
+from jaxmetrics._base.host import to_jax
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
@@ -22,6 +22,7 @@ from jaxmetrics._predictions.counting import (
     decisions,
     indices,
     sum_where,
+    sums_of_rows,
     value_of,
 )
 
@@ -70,15 +71,20 @@ def confusion_matrix(
     """
     items = decisions(predictions, labels, weights, where)
     n_classes = checks.check_n_classes(indices(items), items.where, n_classes)
-    return _matrix(items, n_classes, numerics.default_float())
+    matrix = _matrix(items, n_classes)
+    if numerics.is_inexact(matrix):
+        return as_default(matrix)
+    with double_precision():  # sums of whole weights stay in 64 bits
+        return to_jax(matrix, None) if isinstance(matrix, np.ndarray) else matrix
 
 
-@double_program("n_classes", "dtype")
-def _matrix(items: Decisions, n_classes: int, dtype: Any) -> Array:
+@library_program("n_classes")
+def _matrix(items: Decisions, n_classes: int) -> Array:
     matrix, undefined = _counted_matrix(items, n_classes)
-    if not numerics.is_inexact(matrix):
-        return jnp.where(undefined[..., None, None], -1, matrix)
-    return jnp.where(undefined[..., None, None], jnp.nan, matrix).astype(dtype)
+    library = numerics.namespace(matrix)
+    otherwise = library.nan if numerics.is_inexact(matrix) else -1
+    found: Array = library.where(undefined[..., None, None], otherwise, matrix)
+    return found
 
 
 @double_program("n_classes")
@@ -92,11 +98,12 @@ def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
     checks.check_fits("n_classes", n_classes, n_classes**2, instead)
     said, true, amounts, undefined = counted_items(items, n_classes)
 
-    def of_row(true: Array, said: Array, amounts: Array) -> Array:
-        matrix = jnp.zeros((n_classes, n_classes), amounts.dtype)
-        return matrix.at[true, said].add(amounts, mode="drop")
-
-    return jnp.vectorize(of_row, signature="(n),(n),(n)->(k,k)")(true, said, amounts), undefined
+    # An item that is left out has the class n_classes, beyond the last cell.
+    cells = true.astype(np.int64) * n_classes + said
+    matrix = sums_of_rows(cells, amounts, n_classes**2)
+    if items.weights is None:
+        matrix = matrix.astype(np.int32)
+    return matrix.reshape(*matrix.shape[:-1], n_classes, n_classes), undefined
 
 
 @on_any_mesh
@@ -136,14 +143,16 @@ def accuracy(
     """
     items = decisions(predictions, labels, weights, where)
     checks.check_class_range(indices(items), items.where, None, "")
-    return _accuracy(items, numerics.default_float())
+    return as_default(_accuracy(items))
 
 
-@double_program("dtype")
-def _accuracy(items: Decisions, dtype: Any) -> Array:
+@library_program()
+def _accuracy(items: Decisions) -> Array:
     said, true, amounts, undefined = counted_items(items, None)
+    library = numerics.namespace(said, true, amounts)
     right, wrong = (sum_where(cell, amounts) for cell in (said == true, said != true))
-    return jnp.where(undefined, jnp.nan, divide(right, right + wrong, jnp.nan)).astype(dtype)
+    found: Array = library.where(undefined, np.nan, divide(right, right + wrong, np.nan))
+    return found
 
 
 @on_any_mesh
@@ -192,7 +201,8 @@ def balanced_accuracy(
 
 def _balanced_accuracy(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
     recalls = divide(outcomes.hits, outcomes.actual, 0.0)
-    return divide(jnp.sum(recalls, -1), jnp.sum(outcomes.actual > 0, -1), otherwise)
+    library = numerics.namespace(recalls)
+    return divide(library.sum(recalls, -1), library.sum(outcomes.actual > 0, -1), otherwise)
 
 
 @on_any_mesh
@@ -244,14 +254,16 @@ def matthews_corrcoef(
 
 
 def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
-    near_one = numerics.near_one(*(x.astype(jnp.float64) for x in outcomes))
+    near_one = numerics.near_one(*(x.astype(np.float64) for x in outcomes))
     hits, false_positives, false_negatives, true_negatives = near_one
     said, true = hits + false_positives, hits + false_negatives
-    both = jnp.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
-    spread = (jnp.sum(x * cumulative.others(x), axis=-1) for x in (said, true))
-    product = functools.reduce(jnp.multiply, spread)
+    library = numerics.namespace(hits)
+    both = library.sum(hits * true_negatives - false_positives * false_negatives, axis=-1)
+    spread = (library.sum(x * cumulative.others(x), axis=-1) for x in (said, true))
+    product = functools.reduce(library.multiply, spread)
     # Each spread is exactly 0 where all items are of one class: it is a sum of products of weights.
     defined = product > 0
     # The inner where keeps the infinite derivative of sqrt at 0 out of the gradient.
-    found = both / jnp.sqrt(jnp.where(defined, product, 1))
-    return jnp.where(defined, numerics.within(found, -1, 1), otherwise)
+    found = both / library.sqrt(library.where(defined, product, 1))
+    value: Array = library.where(defined, numerics.within(found, -1, 1), otherwise)
+    return value

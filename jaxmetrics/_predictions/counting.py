@@ -1,17 +1,20 @@
 """Counts of items by true and by predicted class; metrics are formulas of these counts.
 
-Classes are indices from 0.
+Classes are indices from 0. NumPy counts what lies in the memory of the CPU, without a program.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
+import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import as_default, double_program, library_program
+from jaxmetrics._base.host import at_hand, near_tree
 from jaxmetrics._base.items import beyond_scale
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray
@@ -61,7 +64,8 @@ class Choice(NamedTuple):
 def decisions(
     predictions: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
 ) -> Decisions:
-    return Decisions(*checks.check_predictions(predictions, labels, weights, where))
+    items = Decisions(*checks.check_predictions(predictions, labels, weights, where))
+    return Decisions(*at_hand(*items))
 
 
 def indices(items: Decisions) -> dict[str, HostOrDeviceArray]:
@@ -97,29 +101,28 @@ def value_of(
     zero_division: float,
     beta: float = 1.0,
 ) -> Array:
-    numbers = checks.check_beta(beta), checks.check_zero_division(zero_division)
-    return _value_of_counts(items, numbers, choice, metric, numerics.default_float())
+    numbers = near_tree((checks.check_beta(beta), checks.check_zero_division(zero_division)))
+    return as_default(_value_of_counts(items, numbers, choice, metric))
 
 
-@double_program("choice", "metric", "dtype")
+@library_program("choice", "metric")
 def _value_of_counts(
-    items: Decisions,
-    numbers: tuple[Array, Array],
-    choice: Choice,
-    metric: Callable[..., Array],
-    dtype: Any,
+    items: Decisions, numbers: tuple[Array, Array], choice: Choice, metric: Callable[..., Array]
 ) -> Array:
     outcomes, undefined = _counted(items, choice)
+    library = numerics.namespace(*outcomes)
     if choice.average == "micro":
-        outcomes = Outcomes(*(jnp.sum(x, axis=-1) for x in outcomes))
+        outcomes = Outcomes(*(library.sum(x, axis=-1) for x in outcomes))
     values = metric(outcomes, *numbers)
     if choice.average in ("macro", "weighted"):
-        shares = outcomes.actual if choice.average == "weighted" else jnp.ones_like(outcomes.hits)
+        weighted = choice.average == "weighted"
+        shares = outcomes.actual if weighted else library.ones_like(outcomes.hits)
         # The value of a class without weight may be NaN, which must not make the mean NaN.
-        total = jnp.sum(jnp.where(shares > 0, values, 0) * shares, axis=-1)
-        values = divide(total, jnp.sum(shares, axis=-1), numbers[1])
+        total = library.sum(library.where(shares > 0, values, 0) * shares, axis=-1)
+        values = divide(total, library.sum(shares, axis=-1), numbers[1])
     undefined = undefined[..., None] if choice.average is None else undefined
-    return jnp.where(undefined, jnp.nan, values).astype(dtype)
+    found: Array = library.where(undefined, library.nan, values)
+    return found
 
 
 @double_program("choice")
@@ -153,20 +156,17 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
     instead = "number the classes with numpy.unique(ids, return_inverse=True)[1]"
     checks.check_fits("n_classes", n_classes, 4 * n_classes, instead)
     said, true, amounts, undefined = counted_items(items, n_classes)
-
-    def of_row(ids: Array, amounts: Array) -> Array:
-        return jnp.zeros(n_classes, amounts.dtype).at[ids].add(amounts, mode="drop")
+    library = numerics.namespace(said, true, amounts)
 
     def count(ids: Array, counted: Array) -> Array:
-        ids = jnp.where(counted, ids, n_classes)
-        sums: Array = jnp.vectorize(of_row, signature="(n),(n)->(k)")(ids, amounts)
-        return sums if numerics.is_inexact(sums) else sums.astype(jnp.int64)
+        sums = sums_of_rows(library.where(counted, ids, n_classes), amounts, n_classes)
+        return sums if numerics.is_inexact(sums) else sums.astype(np.int64)
 
     hits = count(true, said == true)
     false_positives, false_negatives = count(said, said != true), count(true, said != true)
     actual = hits + false_negatives
     # The weight of the other classes is exactly 0 where all items are of one.
-    true_negatives = jnp.maximum(cumulative.others(actual) - false_positives, 0)
+    true_negatives = library.maximum(cumulative.others(actual) - false_positives, 0)
     return Outcomes(hits, false_positives, false_negatives, true_negatives), undefined
 
 
@@ -177,6 +177,8 @@ def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array
     Items that are left out weigh 0 and have the class n_classes, which a scatter drops. It would
     count an index below 0 from the end.
     """
+    if numerics.namespace(*(x for x in items if x is not None)) is np:
+        return _counted_on_host(items, n_classes)
     said, true = (jnp.asarray(ids).astype(jnp.int64) for ids in (items.predictions, items.labels))
     allowed = (said >= 0) & (true >= 0)
     if n_classes is not None:
@@ -196,5 +198,50 @@ def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array
     return said, true, amounts, undefined
 
 
+def _counted_on_host(items: Decisions, n_classes: int | None) -> tuple[Any, Any, Any, Any]:
+    """`counted_items` of NumPy's arrays, whose values were checked.
+
+    Without weights, the amounts are which items count.
+    """
+    said, true, weights, where = items
+    counts: Any = np.ones(said.shape[-1:], bool) if where is None else where
+    amounts = counts
+    if n_classes is not None:  # which narrow dtypes may not hold
+        said, true = (x if x.dtype == bool else x.astype(np.int64) for x in (said, true))
+        if where is not None:
+            said, true = (np.where(counts, ids, n_classes) for ids in (said, true))
+    if weights is not None:
+        kind = np.float64 if numerics.is_inexact(weights) else np.int64
+        amounts = np.where(counts, weights.astype(kind), 0)
+    shape = np.broadcast_shapes(said.shape, true.shape, amounts.shape)
+    return said, true, amounts, np.zeros(shape[:-1], bool)
+
+
+def sums_of_rows(ids: Array, amounts: Array, n: int) -> Array:
+    """`[..., n]`, the sums of the amounts of each id `[..., items]`, but for ids of n and above."""
+    if numerics.namespace(ids, amounts) is not np:
+
+        def of_row(ids: Array, amounts: Array) -> Array:
+            return jnp.zeros(n, amounts.dtype).at[ids].add(amounts, mode="drop")
+
+        of_program: Array = jnp.vectorize(of_row, signature="(n),(n)->(k)")(ids, amounts)
+        return of_program
+    given: Any = np.broadcast_arrays(np.minimum(ids, n), amounts)
+    *batch, _ = given[0].shape
+    first = np.arange(math.prod(batch)).reshape(*batch, 1) * (n + 1)  # one bin for what is dropped
+    bins, weights = (x.ravel() for x in (given[0] + first, given[1]))
+    if amounts.dtype == bool:
+        bins, weights = bins[weights], None
+    sums: Any = np.bincount(bins, weights, math.prod(batch) * (n + 1))
+    found: Array = sums.reshape(*batch, n + 1)[..., :n]
+    return found if numerics.is_inexact(amounts) else found.astype(np.int64)
+
+
 def sum_where(cell: Array, amounts: Array) -> Array:
-    return jnp.sum(jnp.where(cell, amounts, 0), axis=-1)
+    if amounts.dtype == bool:  # NumPy's
+        counted: Any = np.asarray(np.count_nonzero(cell & amounts, axis=-1))
+        number: Array = counted
+        return number
+    library = numerics.namespace(cell, amounts)
+    found: Array = library.sum(library.where(cell, amounts, 0), axis=-1)
+    return found
