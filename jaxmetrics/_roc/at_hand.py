@@ -15,7 +15,7 @@ from jaxmetrics._base.items import rows_of
 
 T = TypeVar("T", bound=tuple[Any, ...])
 
-FEW = 8  # so few rows, of any length, take hundreds of ms less than a program's first call
+FEW = 64  # so few rows, of any length, take hundreds of ms less than the first call of a program
 
 
 class Rows(NamedTuple, Generic[T]):
