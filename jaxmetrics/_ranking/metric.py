@@ -153,7 +153,17 @@ def list_metric(
                 return to_jax(by_numpy, items.scores)
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
-            value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))
+            try:
+                value: Array = _values_of_lists(
+                    documents, asked, np.dtype(numerics.default_float())
+                )
+            except jax.errors.TracerArrayConversionError as error:
+                if not any(map(callable, chosen.values())):
+                    raise
+                raise TypeError(
+                    "gain and discount must be functions of JAX's arrays: write jax.numpy for "
+                    "numpy in them, such as jax.numpy.square"
+                ) from error
             return value
 
         public: Any = metric
