@@ -72,7 +72,7 @@ RULES: dict[str, dict[str, Any]] = {
     "youden": {"criterion": "youden"},
     "costs 1 and 5": {},
 }
-FEW = {"max_fpr=0.01": {"max_fpr": 0.01}, "min_recall=0.05": {"min_recall": 0.05}}
+FEW = {"max_fpr=0.01": RULES["max_fpr=0.01"], "min_recall=0.05": {"min_recall": 0.05}}
 SIZES = ((20, 80), (50, 200), (200, 800))
 RARE = ((20, 180), (30, 970))
 SEVERAL = 100  # data sets in one call
@@ -255,14 +255,11 @@ def main() -> None:
     warnings.simplefilter("ignore")
     start = time.perf_counter()
     parts = []
+    usual = RULES, LAWS, SIZES
+    of_sample = "The share of positives is that of the sample, which varies"
     for title, known, simulations, grid in (
-        ("The share of positives is given", True, options.simulations, (RULES, LAWS, SIZES)),
-        (
-            "The share of positives is that of the sample",
-            False,
-            options.unknown,
-            (RULES, LAWS, SIZES),
-        ),
+        ("The share of positives is given", True, options.simulations, usual),
+        (of_sample, False, options.unknown, usual),
         ("Few flagged items, of other laws", False, options.few, (FEW, HELD_OUT, RARE)),
     ):
         if simulations:

@@ -136,11 +136,7 @@ def over(axis_name: Any, items: S) -> S:
                 f"the items are the same on all devices along the axis {name!r}: leave it out of "
                 "axis_name, or divide the items over it, as by in_specs of jax.shard_map"
             )
-
-    def of_leaf(x: Any) -> Any:
-        return lax.pcast(x, tuple((axes & set(names)) - _axes_of(x)), to="varying")
-
-    found: S = jax.tree.map(of_leaf, items)
+    found: S = _varied(lambda items: items, items)(items)
     return found
 
 

@@ -239,7 +239,7 @@ def sums_of_rows(ids: Array, amounts: Array, n: int) -> Array:
 
 def sum_where(cell: Array, amounts: Array) -> Array:
     if amounts.dtype == bool:  # NumPy's
-        counted: Any = np.asarray(np.count_nonzero(cell & amounts, axis=-1))
+        counted: Any = np.count_nonzero(cell & amounts, axis=-1)
         number: Array = counted
         return number
     library = numerics.namespace(cell, amounts)

@@ -17,7 +17,7 @@ from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
-from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within, slackened
+from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
@@ -276,7 +276,7 @@ class OnHost:
         if self._negatives_weighted:
             scores, sums = self._from_highest
             points = limit.rate(sums, total).astype(limit.bound.dtype)
-            at = points.searchsorted(slackened(limit.bound, self.slack, limit.share), side="right")
+            at = points.searchsorted(limit.slackened(self.slack), side="right")
             return scores.take(at, mode="clip") if len(scores) else total * at, at < len(scores)
         most = most_within(limit, total, 0.0)
         some = most < total

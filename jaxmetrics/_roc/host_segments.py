@@ -16,7 +16,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.types import HostArray
-from jaxmetrics._roc.limits import Limit, most_within, slackened
+from jaxmetrics._roc.limits import Limit, most_within
 from jaxmetrics._roc.placements import Beside
 from jaxmetrics._roc.quantile import quantile
 
@@ -183,7 +183,7 @@ class InSegments:
         if self.negative.weights is None:
             most = most_within(limit, total, 0.0)
         else:
-            bound = slackened(limit.bound, self.slack, limit.share)
+            bound = limit.slackened(self.slack)
             most = self.negative.within(
                 lambda sums: limit.rate(sums, total).astype(limit.bound.dtype) > bound, bound
             )

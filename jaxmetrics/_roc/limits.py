@@ -38,6 +38,15 @@ class Limit(NamedTuple):
         unit = next_above(bound).astype(np.float64) - bound.astype(np.float64)
         return self.share + unit / 2
 
+    def slackened(self, slack: float) -> Any:
+        """The bound, with room for the rounding of sums of weights.
+
+        It is relative to the share: a specificity of nearly 0 is what it leaves of all the weight.
+        """
+        library = namespace(self.bound, self.share)
+        bound, share = library.asarray(self.bound), library.asarray(self.share)
+        return bound + (share * slack).astype(bound.dtype)
+
 
 def limit_of_fpr(max_fpr: Any) -> Limit:
     """A limit on the FPR itself."""
@@ -58,15 +67,9 @@ def reaches(rate: Any, limit: Any, slack: float) -> Any:
     return (rate * (1 + slack)).astype(limit.dtype) >= limit
 
 
-def slackened(bound: Any, slack: float, share: Any = None) -> Any:
-    """The bound of a rate, with room for the rounding of sums of weights.
-
-    The rounding is relative to the share that the bound allows, which is the bound if not given: a
-    specificity of nearly 0 is what rounding leaves of all the weight.
-    """
-    if share is None:
-        return bound + bound * slack
-    return bound + (share * slack).astype(bound.dtype)
+def slackened(share: Any, slack: float) -> Any:
+    """A share, with room for the rounding of sums of weights."""
+    return share + share * slack
 
 
 def most_within(limit: Limit, total: Any, slack: float) -> Any:

@@ -22,7 +22,7 @@ from jaxmetrics._base.by_class import CLASSES, NEGATIVES, POSITIVES, ByClass
 from jaxmetrics._base.key_ranges import Dealt, dealt_out, most_rounds, range_of
 from jaxmetrics._base.parts import AxisName, size_of, sum_over
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.limits import Limit, slackened
+from jaxmetrics._roc.limits import Limit
 from jaxmetrics._roc.mesh_items import OfClasses, ones, sorted_by_class, units_of_classes
 from jaxmetrics._roc.mesh_ranges import InRange
 from jaxmetrics._roc.placements import Beside, Corners, Groups
@@ -178,7 +178,7 @@ class OnMesh:
 
         def within(sums: Array) -> Array:
             rates = limit.rate(sums, total).astype(bound.dtype)
-            found: Array = rates <= slackened(bound, self.slack, jnp.asarray(limit.share))
+            found: Array = rates <= limit.slackened(self.slack)
             return found
 
         key = self._key(lambda keys: within(self._below(keys)), bound.shape)

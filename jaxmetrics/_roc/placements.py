@@ -22,7 +22,7 @@ from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.numerics import is_inexact, namespace, slack
 from jaxmetrics._base.types import ArrayLike
-from jaxmetrics._roc.limits import Limit, slackened
+from jaxmetrics._roc.limits import Limit
 from jaxmetrics._roc.quantile import weighted_quantile
 from jaxmetrics._roc.table import ScoreTable, falling
 
@@ -254,9 +254,8 @@ class OfTable:
 
     def _last_within(self, limit: Limit) -> Any:
         """The index of the last ROC point within the limit; point 0 is at +inf."""
-        fps, bound = _from_zero(self._fps), self.library.asarray(limit.bound)
-        points = limit.rate(fps, fps[-1]).astype(bound.dtype)
-        most = slackened(bound, self.slack, self.library.asarray(limit.share))
+        fps, most = _from_zero(self._fps), limit.slackened(self.slack)
+        points = limit.rate(fps, fps[-1]).astype(most.dtype)
         return self.library.searchsorted(points, most, side="right") - 1
 
     def caught(self, limit: Limit) -> Any:

@@ -155,9 +155,14 @@ def _known(of_items: Array, of_clusters: Array, level: Any) -> _Known:
     return _Known(part, library.minimum((by_items / by_clusters) ** 2, 1.0), n / k)
 
 
+def _share(sums: Array) -> Array:
+    """The shares of the last sum."""
+    return to_ends(sums / sums[-1])
+
+
 def _rate(weights: Array, squares: Array, products: Array, most: Array, kept: Any = 1.0) -> Rate:
     """The Rate of a class from sums over its units `[rows + 1]`, of at most so many draws."""
-    share = to_ends(weights / weights[-1])
+    share = _share(weights)
     variance = _squared(weights, squares, products) / weights[-1] ** 2 / kept
     known = numerics.namespace(variance).nan_to_num(variance)
     return Rate(share, variance, draws_of_share(share, known, most))
@@ -173,7 +178,7 @@ def _rate_by_clusters(
 
 def _squared(weights: Array, squares: Array, products: Array) -> Array:
     """The sum of the squared distances of units from what they would have at the mean share."""
-    library, share = numerics.namespace(weights), to_ends(weights / weights[-1])
+    library, share = numerics.namespace(weights), _share(weights)
     found = library.maximum(squares - 2 * share * products + share**2 * products[-1], 0.0)
     settled: Array = library.where(share == 1, 0.0, found)
     return settled
@@ -201,7 +206,7 @@ def _correlation(above: ByClass, of_class: _Units, of_both: _Units) -> Array:
     # Of a cluster with weights a and b, (a + b)^2 - a^2 - b^2 is 2 a b.
     twice: Any = sum(of_both.squares) - sum(of_class.squares)
     a, b = (x - y for x, y in zip(of_both.products, of_class.products, strict=True))
-    p, q = (to_ends(x / x[-1]) for x in above)
+    p, q = map(_share, above)
     together = twice / 2 - q * a - p * b + p * q * a[-1]
     by_class = (_squared(*x) for x in zip(above, *of_class, strict=True))
     spread = numerics.namespace(p).sqrt(math.prod(by_class))

@@ -228,12 +228,10 @@ def limits_at_threshold(
         correlation = -library.sqrt(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
-        rates, rates_of_flagged = (
-            ((positives, sizes.positives), (negatives, sizes.negatives))
-            for positives, negatives in ((recall, fpr), (found.pop("caught"), found.pop("alarmed")))
-        )
-        found["precision"] = _precision(*rates_of_flagged, values["precision"], prevalence)
-        found["npv"] = _npv(*rates, values["npv"], prevalence)
+        n1, n0 = sizes.positives, sizes.negatives
+        rates = (found.pop("caught"), n1), (found.pop("alarmed"), n0)
+        found["precision"] = _precision(*rates, values["precision"], prevalence)
+        found["npv"] = _npv((recall, n1), (fpr, n0), values["npv"], prevalence)
         found["flagged"] = total_of(caught, alarms, correlation).within_1()
         errors = [alarms, recall.rest.times(prevalence)]
     if terms.fp_cost is not None:
