@@ -157,6 +157,9 @@ CASES: dict[str, Case] = {
     "specificity_at_sensitivity": _of_items(
         partial(jm.specificity_at_sensitivity, min_sensitivity=0.7)
     ),
+    "specificity_at_sensitivity-threshold": _of_items(
+        partial(jm.specificity_at_sensitivity, min_sensitivity=0.7, return_threshold=True)
+    ),
     "min_cost_threshold": _of_items(partial(jm.min_cost_threshold, fp_cost=1.0, fn_cost=3.0)),
     "table_metric": _of_items(youden),
     "score_table": _of_items(jm.score_table, weights="weights"),

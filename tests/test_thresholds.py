@@ -150,3 +150,32 @@ def test_a_quantile_between_neighbouring_floats():
     threshold = np.asarray(jm.threshold_at_fpr(scores, labels, **options))
     assert jm.recall_at_fpr(scores, labels, **options) == 0.5
     assert (scores > threshold).tolist() == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("kind", ["float32", "integers", "with NaN"])
+def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
+    """Items are selected from, a table is not."""
+    for n in (0, 1, 5, 40):
+        scores = rng.normal(size=(3, n)).round(rng.integers(3)).astype("float32")
+        scores[..., : n // 8], scores[..., n // 8 : n // 4] = -np.inf, np.inf
+        if kind == "integers":
+            scores = rng.integers(-5, 5, (3, n))
+        elif kind == "with NaN" and n:
+            scores[1, rng.integers(n)] = np.nan
+        labels, valid = rng.integers(0, 2, n), rng.random(n) < 0.9
+        for limit in (0.0, 0.5, 1 / 3, 1.0, np.array([0.2, 1.0])):
+            for with_threshold in (False, True):
+                how = {"min_sensitivity": limit, "return_threshold": with_threshold}
+                found = jm.specificity_at_sensitivity(scores, labels, where=valid, **how)
+                table = jm.score_table(scores, labels, where=valid)
+                expected = jm.specificity_at_sensitivity(table, **how)
+                jax.tree.map(np.testing.assert_array_equal, found, expected)
+
+
+def test_the_lowest_score_may_have_to_be_flagged():
+    scores = np.array([-np.inf, 0.1, 0.4, 0.35, 0.8, 0.9], "float32")
+    labels = [1, 1, 0, 0, 1, 1]
+    how = {"min_sensitivity": 1.0, "return_threshold": True}
+    assert jm.specificity_at_sensitivity(scores, labels, **how) == (0, -np.inf)
+    point = jm.operating_point(scores, labels, min_recall=1.0)
+    assert (point.threshold.estimate, point.recall.estimate) == (-np.inf, 1)

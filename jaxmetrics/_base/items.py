@@ -65,6 +65,14 @@ def class_weights(items: Items) -> tuple[Array, Array]:
     return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
 
 
+def exchanged(items: Items) -> Items:
+    """The items in the reverse order, with exchanged classes; an invalid label remains one."""
+    scores, labels, *others = items
+    # Whole numbers have no negative that cannot overflow.
+    backward = -scores if is_inexact(scores) else ~scores
+    return Items(backward, ~labels if labels.dtype == bool else 1 - labels, *others)
+
+
 def class_masks(items: Items) -> tuple[HostArray, HostArray]:
     """Which items are valid negatives, and which are valid positives; NumPy's."""
     positive = np.asarray(items.labels) == 1

@@ -13,7 +13,6 @@ from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import ArrayLike, P, R_co
 from jaxmetrics._roc.placements import OfPlacements, Placements
 from jaxmetrics._roc.record import Metric, OfDoubles, Options
-from jaxmetrics._roc.reported import Decision, no_decision
 from jaxmetrics._roc.table import ScoreTable
 
 R = TypeVar("R")
@@ -161,11 +160,14 @@ def table_metric(
 def library_metric(
     function: Callable[Concatenate[ScoreTable, P], R],
     *,
-    decision: Decision = no_decision,
     check: Callable[[Options], Options] = checks.check_options,
+    **fields: Any,
 ) -> TableMetric[P, R]:
-    """`table_metric` for the library's own: checks options by name, and keeps integer counts."""
-    metric: TableMetric[P, R] = _metric(function, function, check, decision=decision)
+    """`table_metric` for the library's own: checks options by name, and keeps integer counts.
+
+    `fields` are those of its `Metric`.
+    """
+    metric: TableMetric[P, R] = _metric(function, function, check, **fields)
     return metric
 
 

@@ -48,6 +48,8 @@ class Metric:
       amounts: whether it takes `amounts`.
       decision: returns, from the options, the decision whose threshold the value is, or None.
       of_placements: computes the value from `Placements` and the options; None without such a form.
+      of_items: computes the value from Items and the options, where that takes less time than a
+        table does, or returns None; None without such a form.
       on_mesh: whether it takes `axis_name`.
       orders: returns, from the options, the `Part` of the items' order that `of_placements` needs.
     """
@@ -60,6 +62,7 @@ class Metric:
     amounts: bool = False
     decision: Decision = no_decision
     of_placements: Callable[..., Any] | None = None
+    of_items: Callable[..., Any] | None = None
     on_mesh: bool = False
     orders: Callable[..., Part] = order_of_all
 
@@ -87,6 +90,10 @@ class Metric:
                 return value
             if selects(source, order):
                 return evaluate_by_selection(self.of_placements, source, options, self.decision)
+        if self.of_items is not None and isinstance(source, Items):
+            value = self.of_items(source, **options)
+            if value is not None:
+                return value
         if not isinstance(self.function, OfDoubles):
             value = evaluate_by_numpy(self.function, source, options, self.decision)
             if value is not None:

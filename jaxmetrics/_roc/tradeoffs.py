@@ -10,14 +10,17 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
+from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.host import at_hand, near_tree
+from jaxmetrics._base.items import class_weights, exchanged
 from jaxmetrics._base.numerics import namespace, rates, slack
-from jaxmetrics._base.types import Array, ArrayLike, P
+from jaxmetrics._base.types import Array, ArrayLike, Items, P
 from jaxmetrics._roc.curves import cheapest, operating_points
 from jaxmetrics._roc.limits import limit_of_specificity, reaches
 from jaxmetrics._roc.metric import library_metric, placement_metric
 from jaxmetrics._roc.placements import Part, Placements, order_of_few
 from jaxmetrics._roc.record import Metric
-from jaxmetrics._roc.reported import AT_LEAST
+from jaxmetrics._roc.reported import AT_LEAST, holds
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -52,9 +55,9 @@ class _WithThreshold(Protocol[P]):
 
 
 def _metric_with_threshold(
-    function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold],
+    function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold], **fields: Any
 ) -> _WithThreshold[P]:
-    metric: Any = library_metric(function)
+    metric: Any = library_metric(function, **fields)
     found: _WithThreshold[P] = metric
     return found
 
@@ -194,7 +197,45 @@ def sensitivity_at_specificity(
     return AtThreshold(value, library.where(defined, placed.lowest_caught(limit), library.nan))
 
 
-@_metric_with_threshold
+def _of_exchanged(
+    items: Items, *, min_sensitivity: ArrayLike, return_threshold: bool
+) -> Array | AtThreshold | None:
+    """`specificity_at_sensitivity` of items, as a sensitivity of the `exchanged` ones.
+
+    The threshold is then the lowest score of a positive above all negatives that are not flagged.
+    """
+    given = items.scores.dtype
+    exact = numerics.is_inexact(items.scores) and holds(numerics.default_float(), given)
+    unlike = return_threshold and not (exact and np.ndim(min_sensitivity) == 0)
+    if unlike or items.weights is not None or order_of_few(min_sensitivity) is not Part.NONE:
+        return None
+    items = Items(*at_hand(*items))
+    options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}
+    found: Any = sensitivity_at_specificity.record.evaluated(exchanged(items), options)
+    if return_threshold:
+        found = AtThreshold(found.value, as_default(_lowest_above(items, *near_tree((*found,)))))
+    specificity: Array | AtThreshold = found
+    return specificity
+
+
+@library_program()
+def _lowest_above(items: Items, specificity: Array, lowest: Array) -> Array:
+    """The lowest score of a positive above the negatives that are not flagged.
+
+    The highest of these is minus the `lowest` exchanged score.
+    """
+    positives, _ = class_weights(items)
+    scores, below = items.scores.astype(np.float64), -lowest.astype(np.float64)
+    library = numerics.namespace(scores, below)
+    # All are above where no negative is below them, a score of -inf, too.
+    above = (scores > below[..., None]) | (specificity == 0)[..., None]
+    of_above = library.where((positives > 0) & above, scores, np.inf)
+    found = library.min(of_above, axis=-1, initial=np.inf)
+    threshold: Array = library.where(library.isnan(specificity), np.nan, found)
+    return threshold
+
+
+@partial(_metric_with_threshold, of_items=_of_exchanged)
 def specificity_at_sensitivity(
     table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:

@@ -10,13 +10,12 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand, is_concrete, near_tree
-from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import undefined
 from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
 from jaxmetrics._roc.reported import holds
 from jaxmetrics._roc.thresholds import threshold_at_fpr
-from jaxmetrics._roc.tradeoffs import sensitivity_at_specificity
+from jaxmetrics._roc.tradeoffs import specificity_at_sensitivity
 
 
 def chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
@@ -27,8 +26,13 @@ def chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
         found: Array = evaluate_chosen(of_fpr, items)
     elif exact and "threshold" in options:
         found = _where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
-    elif exact and "min_recall" in options and numerics.is_inexact(items.scores):
-        found = _of_recall(Items(*at_hand(*items)), options["min_recall"])
+    elif exact and "min_recall" in options:
+        of_recall = functools.partial(
+            specificity_at_sensitivity,
+            min_sensitivity=options["min_recall"],
+            return_threshold=True,
+        )
+        found = evaluate_chosen(of_recall, items).threshold
     else:
         found = evaluate_chosen(rule, items).threshold
     return found
@@ -47,30 +51,4 @@ def _where_defined(items: Items, threshold: Array) -> Array:
     """A threshold that is given, in rows without a valid score that is NaN."""
     library, threshold = numerics.namespace(items.scores, threshold), threshold.astype(np.float64)
     found: Array = library.where(undefined(items), library.nan, threshold)
-    return found
-
-
-def _of_recall(items: Items, min_recall: Any) -> Array:
-    """The lowest score above all negatives that need not be flagged.
-
-    These are the items that a sensitivity of the reversed scores catches, with classes exchanged.
-    """
-    of_reversed = functools.partial(
-        sensitivity_at_specificity, min_specificity=min_recall, return_threshold=True
-    )
-    exchanged = items._replace(scores=-items.scores, labels=items.labels != 1)
-    below = evaluate_chosen(of_reversed, exchanged).threshold
-    found: Array = _lowest_above(items, *near_tree((-below,)))
-    return found
-
-
-@library_program()
-def _lowest_above(items: Items, limit: Array) -> Array:
-    """The lowest score of a positive above a limit; NaN where the limit is."""
-    positives, _ = class_weights(items)
-    scores, limit = items.scores.astype(np.float64), limit.astype(np.float64)
-    library = numerics.namespace(scores, limit)
-    there = (positives > 0) & (scores > limit[..., None])
-    lowest = library.min(library.where(there, scores, np.inf), axis=-1)
-    found: Array = library.where(library.isnan(limit), np.nan, lowest)
     return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.items import exchanged
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, scaled
 from jaxmetrics._roc.limits import MANY
@@ -163,12 +164,7 @@ def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]
     if chosen.metric != specificity_at_sensitivity.record or options["return_threshold"]:
         return under_one_name(metric), items
     recall = functools.partial(recall_at_fpr, max_fpr=complement(options["min_sensitivity"]))
-    return recall, items._replace(scores=_reversed(items.scores), labels=~items.labels.astype(bool))
-
-
-def _reversed(scores: Any) -> Any:
-    """Scores in the reverse order; ~x for whole numbers, as -x would overflow for some."""
-    return -scores if numerics.is_inexact(scores) else ~scores
+    return recall, exchanged(items)
 
 
 def share_of(metric: MetricLike) -> Share:
