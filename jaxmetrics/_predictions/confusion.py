@@ -21,8 +21,8 @@ from jaxmetrics._predictions.counting import (
     counted_items,
     decisions,
     indices,
+    matrix_of_classes,
     sum_where,
-    sums_of_rows,
     value_of,
 )
 
@@ -96,14 +96,8 @@ def matrix_of(items: Decisions, n_classes: int) -> Array:
 def _counted_matrix(items: Decisions, n_classes: int) -> tuple[Array, Array]:
     instead = "count fewer classes, or write recall or precision with average=None"
     checks.check_fits("n_classes", n_classes, n_classes**2, instead)
-    said, true, amounts, undefined = counted_items(items, n_classes)
-
-    # An item that is left out has the class n_classes, beyond the last cell.
-    cells = true.astype(np.int64) * n_classes + said
-    matrix = sums_of_rows(cells, amounts, n_classes**2)
-    if items.weights is None:
-        matrix = matrix.astype(np.int32)
-    return matrix.reshape(*matrix.shape[:-1], n_classes, n_classes), undefined
+    matrix, undefined = matrix_of_classes(items, n_classes)
+    return matrix.astype(np.int32) if items.weights is None else matrix, undefined
 
 
 @on_any_mesh

@@ -155,6 +155,9 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
     """The counts `[..., n_classes]`, and `[...]` whether they are undefined."""
     instead = "number the classes with numpy.unique(ids, return_inverse=True)[1]"
     checks.check_fits("n_classes", n_classes, 4 * n_classes, instead)
+    if n_classes**2 <= np.shape(items.labels)[-1]:  # one count of the cells takes less time
+        matrix, undefined = matrix_of_classes(items, n_classes)
+        return _of_matrix(matrix), undefined
     said, true, amounts, undefined = counted_items(items, n_classes)
     library = numerics.namespace(said, true, amounts)
 
@@ -163,11 +166,33 @@ def _of_classes(items: Decisions, n_classes: int) -> tuple[Outcomes, Array]:
         return sums if numerics.is_inexact(sums) else sums.astype(np.int64)
 
     hits = count(true, said == true)
-    false_positives, false_negatives = count(said, said != true), count(true, said != true)
-    actual = hits + false_negatives
+    errors = count(said, said != true), count(true, said != true)
+    return _outcomes(hits, *errors), undefined
+
+
+def _outcomes(hits: Array, false_positives: Array, false_negatives: Array) -> Outcomes:
     # The weight of the other classes is exactly 0 where all items are of one.
-    true_negatives = library.maximum(cumulative.others(actual) - false_positives, 0)
-    return Outcomes(hits, false_positives, false_negatives, true_negatives), undefined
+    others = cumulative.others(hits + false_negatives)
+    true_negatives = numerics.namespace(hits).maximum(others - false_positives, 0)
+    return Outcomes(hits, false_positives, false_negatives, true_negatives)
+
+
+def _of_matrix(matrix: Array) -> Outcomes:
+    """The counts of a confusion matrix `[..., classes, classes]`."""
+    library = numerics.namespace(matrix)
+    matrix = matrix if numerics.is_inexact(matrix) else matrix.astype(np.int64)
+    errors = library.where(np.eye(matrix.shape[-1], dtype=bool), 0, matrix)
+    hits = library.diagonal(matrix, axis1=-2, axis2=-1)
+    return _outcomes(hits, library.sum(errors, axis=-2), library.sum(errors, axis=-1))
+
+
+def matrix_of_classes(items: Decisions, n_classes: int) -> tuple[Array, Array]:
+    """The confusion matrix `[..., n_classes, n_classes]`, and `[...]` whether it is undefined."""
+    said, true, amounts, undefined = counted_items(items, n_classes)
+    # An item that is left out has the class n_classes, beyond the last cell.
+    cells = true.astype(np.int64) * n_classes + said
+    matrix = sums_of_rows(cells, amounts, n_classes**2)
+    return matrix.reshape(*matrix.shape[:-1], n_classes, n_classes), undefined
 
 
 def counted_items(items: Decisions, n_classes: int | None) -> tuple[Array, Array, Array, Array]:
