@@ -12,12 +12,13 @@ from jax import lax
 from jaxmetrics._base.host import as_numpy
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming._counts import BITS
 
 # Four columns follow the bins of a class.
 #   UNDEFINED counts the items without a bin.
 #   ORIGIN reveals states of other bins. The row of the negatives has the number of items. The row
-#     of the positives has that number times the fingerprint of the bins, modulo 2^32, in the
-#     highest digit, from which nothing is carried.
+#     of the positives has that number times the fingerprint of the bins, modulo 2^48, in the two
+#     highest digits. If 2^k divides the number, it shows the 48 - k lowest bits of the fingerprint.
 #   USED reveals states that have overflowed. The row of the negatives has the room that the state
 #     uses, in the highest digit. The row of the positives has the sum of all weights.
 #   LOST bounds the weight of each class that rounding has dropped: one unit for each item that lost
@@ -85,15 +86,29 @@ def has_overflowed(digits: Array) -> Array:
     return overflowed
 
 
+def stamp_of(low: Array, high: Array, fingerprint: Any) -> Array:
+    """`[..., 2]`, the digits of a number of items times a fingerprint, modulo 2^48.
+
+    The number is low + 2^16 high, with low below 2^16. Products of int32 are modulo 2^32.
+    """
+    below, above = (jnp.asarray(x, jnp.int32) for x in (fingerprint & _DIGIT, fingerprint >> BITS))
+    lowest = low.astype(jnp.uint32) * below.astype(jnp.uint32)
+    carry = (lowest >> BITS).astype(jnp.int32)
+    highest = carry + low * above + high * below + ((high * above) << BITS)
+    return jnp.stack([(lowest & _DIGIT).astype(jnp.int32), highest], axis=-1)
+
+
 def is_wrong(digits: Array, fingerprint: np.int32) -> Array:
     """`[...]`: whether sums have overflowed, or some are of bins with another fingerprint."""
-    seen, stamp = _origin(_extra(digits))  # int32, whose product is modulo 2^32
-    other: Array = seen * fingerprint != stamp
+    columns, one = _counts.carried(_extra(digits)), one_of(digits.shape[-1])
+    seen = columns[..., 0, ORIGIN, one : one + 2]
+    expected = stamp_of(seen[..., 0], seen[..., 1], fingerprint)
+    other: Array = jnp.any(columns[..., 1, ORIGIN, -2:] != expected, axis=-1)
     return other | has_overflowed(digits)
 
 
 def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
-    """The number of items, and that number times the fingerprint of the bins, modulo 2^32.
+    """The number of items, and that number times the fingerprint of the bins, modulo 2^48.
 
     Refuses a state whose sums have overflowed.
     """
@@ -106,17 +121,39 @@ def origin_of(digits: Array) -> tuple[HostArray, HostArray]:
             "to weight_scale * 1.4e14, and at most 16,384 states are added leaf by leaf; "
             "give the bins a larger weight_scale, or add up states by merge"
         )
-    seen, stamp = _origin(columns)
-    return seen.astype(np.uint64), stamp.astype(np.uint64)
-
-
-def _origin(columns: Any) -> tuple[Any, Any]:
     one = one_of(columns.shape[-1])
-    seen = columns[..., 0, ORIGIN, one] + (columns[..., 0, ORIGIN, one + 1] << _counts.BITS)
-    return seen, columns[..., 1, ORIGIN, -1]
+    pairs = columns[:, 0, ORIGIN, one : one + 2], columns[:, 1, ORIGIN, -2:]
+    seen, stamp = ((x[:, 0] + (x[:, 1] << BITS)).astype(np.uint64) for x in pairs)
+    return seen, stamp & MODULO
 
 
-MODULO = np.uint64(2**32 - 1)
+def are_of_other_bins(seen: HostArray, stamp: HostArray, fingerprint: int) -> bool:
+    """Whether some of the items are of bins with another fingerprint."""
+    return bool(np.any((seen * np.uint64(fingerprint) - stamp) & MODULO))
+
+
+def differ_in_bins(a: tuple[HostArray, HostArray], b: tuple[HostArray, HostArray]) -> bool:
+    """Whether two states are of different bins, from the `origin_of` each."""
+    (of_a, bits_a), (of_b, bits_b) = _fingerprint(*a), _fingerprint(*b)
+    return bool(np.any((of_a - of_b) & bits_a & bits_b))
+
+
+def _fingerprint(seen: HostArray, stamp: HostArray) -> tuple[HostArray, HostArray]:
+    """The lowest bits of the fingerprint, and a mask of those that the stamp shows; 0 of no items.
+
+    It is the stamp over the number of items, modulo a power of two, without their factors of two.
+    """
+    factor = seen & -seen
+    some = np.maximum(factor, 1)
+    odd, inverse = seen // some, seen // some
+    for _ in range(5):  # Newton's steps double the bits that are right, from 3 to 96
+        inverse = inverse * (2 - odd * inverse)
+    shown = np.where(seen > 0, (MODULO + 1) // some - 1, 0)
+    return stamp // some * inverse, shown
+
+
+MODULO = np.uint64(2**48 - 1)
+_DIGIT = (1 << BITS) - 1
 
 
 @jax.jit

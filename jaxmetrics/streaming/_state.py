@@ -22,13 +22,15 @@ from jaxmetrics.streaming._bins import Bins, bin_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
     LOST,
-    MODULO,
     ORIGIN,
     UNDEFINED,
     USED,
+    are_of_other_bins,
+    differ_in_bins,
     has_overflowed,
     one_of,
     origin_of,
+    stamp_of,
     with_last,
 )
 
@@ -165,7 +167,9 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     adds: _Weights | None = None
     if n_digits == _counts.DIGITS_OF_WEIGHTS:
         weight = jnp.ones(1) if items.weights is None else jnp.asarray(items.weights)
-        weight = weight.astype(jnp.promote_types(weight.dtype, jnp.float32))
+        # float32 would round whole weights that it cannot hold, where there is float64.
+        kind = jnp.float32 if numerics.is_inexact(weight) else numerics.default_float()
+        weight = weight.astype(jnp.promote_types(weight.dtype, kind))
         allowed = (weight >= 0) & (weight < jnp.inf)
         undefined = undefined | ~allowed
         shape = jnp.broadcast_shapes(shape, weight.shape)
@@ -179,7 +183,8 @@ def _update(state: State, items: Items, bins: Bins) -> State:
         seen = jnp.sum(valid, dtype=jnp.int32)
         last, overflow = digits[:, bins.n :], has_overflowed(digits)
         last = last.at[0, ORIGIN, one_of(n_digits)].add(seen)
-        last = last.at[1, ORIGIN, -1].add(seen * np.int32(bins.fingerprint))  # modulo 2^32
+        stamp = stamp_of(seen & ((1 << _counts.BITS) - 1), seen >> _counts.BITS, bins.fingerprint)
+        last = last.at[1, ORIGIN, -2:].add(stamp)
         if adds is None:
             digits = with_last(digits, last, overflow)
             return _counts.counted(digits.reshape(-1, n_digits), slot).reshape(digits.shape)
@@ -278,12 +283,11 @@ def merge(a: State, b: State) -> State:
             f"states must be of the same bins, batch and kind to be merged, got {_described(a)} "
             f"and {_described(b)}"
         )
-    if is_concrete(a.digits) and is_concrete(b.digits):
-        (seen_a, stamp_a), (seen_b, stamp_b) = origin_of(a.digits), origin_of(b.digits)
-        if np.any((seen_a * stamp_b - seen_b * stamp_a) & MODULO):
-            raise ValueError(
-                "states are of different bins: use the same bins for all states to be merged"
-            )
+    known = is_concrete(a.digits) and is_concrete(b.digits)
+    if known and differ_in_bins(origin_of(a.digits), origin_of(b.digits)):
+        raise ValueError(
+            "states are of different bins: use the same bins for all states to be merged"
+        )
     return State(_merged(a.digits, b.digits))
 
 
@@ -369,12 +373,9 @@ def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
     found = state.digits.shape[-2] - EXTRA
     if found != bins.n:
         raise ValueError(f"the state has {found} bins, and bins has {bins.n}: use the bins of init")
-    if is_concrete(state.digits) and (wait or is_ready(state.digits)):
-        seen, stamp = origin_of(state.digits)
-        if np.any((seen * np.uint64(bins.fingerprint) - stamp) & MODULO):
-            raise ValueError(
-                "the state, or one merged into it, is of other bins: use those of init"
-            )
+    known = is_concrete(state.digits) and (wait or is_ready(state.digits))
+    if known and are_of_other_bins(*origin_of(state.digits), bins.fingerprint):
+        raise ValueError("the state, or one merged into it, is of other bins: use those of init")
 
 
 def _check_is_state(state: State) -> None:

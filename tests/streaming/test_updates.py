@@ -133,6 +133,29 @@ def test_states_of_other_bins_are_refused(rng, monkeypatch):
     assert S.merge(state, S.init(UNIFORM)).digits.shape == (2, 24, 2)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("power", [16, 20, 32])
+def test_other_bins_are_refused_of_numbers_with_many_factors_of_two(power, weighted):
+    """The fingerprints of these bins agree in their 12 lowest bits."""
+    bins, other = S.uniform_bins(100, -7.5, 2.5), S.uniform_bins(100, 0, 10)
+
+    def many(bins):
+        state = S.update(S.init(bins, weighted=weighted), [0.5, 0.7], [0, 1], bins=bins)
+        for _ in range(power - 1):
+            state = S.merge(state, state)
+        return state
+
+    states = many(bins), many(other)
+    assert S.n_items(states[0]) == 2**power
+    assert not np.isnan(jax.jit(lambda x: S.table(x, bins=bins))(states[0]).thresholds).all()
+    assert np.isnan(jax.jit(lambda x: S.table(x, bins=other))(states[0]).thresholds).all()
+    with pytest.raises(ValueError, match="is of other bins"):
+        S.table(states[0], bins=other)
+    with pytest.raises(ValueError, match="of different bins"):
+        S.merge(*states)
+    S.merge(states[0], S.init(bins, weighted=weighted))
+
+
 def test_traced_states_of_other_bins_make_all_values_nan(rng):
     """One of a batch; and what is returned is refused."""
     scores, labels = sample(rng)

@@ -24,6 +24,17 @@ def small_weights(rng, scale):
     return rng.permuted(DISTINCT), labels, weights
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64", "uint32"])
+def test_whole_weights_beyond_single_precision(kind, x64):
+    """A weight of 2^24 + 1 is one that float32 rounds."""
+    bins, weights = S.uniform_bins(4), np.array([1, 2**24 + 1, 1, 2**24 + 3], kind)
+    items = np.array([0.3, 0.9, 0.6, 0.1]), np.array([1, 0, 1, 0])
+    state = filled(bins, *items, weights=weights)
+    assert sum(S.table(state, bins=bins).negatives) == 2**25 + 4
+    low, high = S.bounds(jm.roc_auc, state, bins=bins)
+    assert float(low) <= Fraction(2**24 + 3, 2**25 + 4) <= float(high)
+
+
 @pytest.mark.parametrize("name", [marked(name, fast=name in FIRST) for name in METRICS])
 @pytest.mark.parametrize("scale", [1e-8, 3e-10])
 def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
