@@ -230,16 +230,18 @@ def likely_shares(size: Array, share: Array, level: Array) -> Array:
 
 
 @library_program("of_negatives")
-def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
+def order_statistics(items: Items, ids: Array | None, shares: Array, of_negatives: bool) -> Limits:
     """The limits of a quantile: the scores at or above which `shares` `[..., 2]` of a class are.
 
     The first share gives the upper limit and the second the lower one. A share of 0 gives +inf, and
-    one above 1 gives -inf.
+    one above 1 gives -inf. Where scores have levels, the lowest with a share of the negatives of at
+    most x may be the one above their quantile, and so is the upper limit.
     """
     positives, negatives = class_weights(items._replace(amounts=None))
     library = numerics.namespace(positives, shares)
+    units: Any = np.arange(items.scores.shape[-1]) if ids is None else ids
 
-    def of_row(scores: Array, weights: Array, shares: Array) -> Array:
+    def of_row(scores: Array, weights: Array, others: Array, shares: Array) -> Array:
         least = shares * library.sum(weights) * (1 - _ROUNDING)  # weight at or above the limit
         if items.weights is None:
             places = library.ceil(library.maximum(least, 1)) - 1
@@ -248,14 +250,28 @@ def order_statistics(items: Items, shares: Array, of_negatives: bool) -> Limits:
             order = library.argsort(-library.where(weights > 0, scores, -np.inf))
             at = library.searchsorted(cumulative.running_sum(weights[order]), least)
             found = library.take(scores[order], at, mode="clip")
+        if of_negatives:
+            next_level = _next_level(scores, units, weights + others > 0, found[0])
+            found = library.stack([next_level, found[1]])
         found = library.where(shares > 1, -np.inf, found)
         limits: Array = library.where(shares > 0, found, np.inf)
         return limits
 
-    rows = library.vectorize(of_row, signature="(n),(n),(k)->(k)")
-    weights = negatives if of_negatives else positives
-    found = rows(items.scores, weights, shares).astype(np.float64)
+    rows = library.vectorize(of_row, signature="(n),(n),(n),(k)->(k)")
+    both = (negatives, positives) if of_negatives else (positives, negatives)
+    found = rows(items.scores, *both, shares).astype(np.float64)
     return found[..., 1], found[..., 0]
+
+
+def _next_level(scores: Array, units: Array, counted: Array, score: Array) -> Array:
+    """The next higher score, or +inf, where items of several units tie at this one; else this."""
+    library = numerics.namespace(scores, score)
+    here = (scores == score) & counted
+    first = library.min(library.where(here, units, np.inf), initial=np.inf)
+    tied = library.max(library.where(here, units, -np.inf), initial=-np.inf) > first
+    above = library.where((scores > score) & counted, scores, np.inf)
+    found: Array = library.where(tied, library.min(above, initial=np.inf), score)
+    return found
 
 
 def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:

@@ -297,7 +297,7 @@ def operating_point(
             of_size: dict[str, Any] = {of_class: size}
             found = found[0], found[1]._replace(**of_size)
         shares = likely_shares(*near_tree((size, share, np.float64(level))))
-        limits = order_statistics(items, shares, of_negatives)
+        limits = order_statistics(items, index, shares, of_negatives)
     given = near_tree((*found, terms, np.float64(level), chosen, limits))
     values = _intervals(*given, QUANTILES.get(name))
     warn_of_undefined(values["recall"][0])

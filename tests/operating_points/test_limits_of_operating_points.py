@@ -52,7 +52,7 @@ def test_negative_predictive_value_is_the_precision_of_the_other_class(rng):
 
 def test_limits_of_a_quantile_are_order_statistics():
     """The number of 100 negatives above the true threshold is binomial: from 5 to 16 of them."""
-    scores = np.concatenate([np.arange(100.0), np.arange(50, 150)])
+    scores = np.concatenate([np.arange(100.0), np.arange(50.5, 150)])
     labels = np.arange(200) >= 100
     point = jm.operating_point(scores, labels, max_fpr=0.1)
     fewest, most = stats.binom.ppf([0.025, 0.975], 100, 0.1)
@@ -60,6 +60,17 @@ def test_limits_of_a_quantile_are_order_statistics():
     assert point.threshold.low == 100 - most - 1
     few = jm.operating_point(scores[90:110], labels[90:110], max_fpr=0.01)
     assert few.threshold.high == np.inf
+
+
+@pytest.mark.parametrize("weights", [None, np.full(200, 0.5)])
+def test_the_upper_limit_of_a_threshold_is_a_level_above_the_quantile(weights, rng):
+    """The lowest level with a share of 0.05 or less is 5, and the quantile of the negatives 4."""
+    labels = np.arange(200) < 50
+    of_class = [0.45, 0.3, 0.139, 0.06, 0.041, 0.01], [0.02, 0.05, 0.13, 0.2, 0.3, 0.3]
+    drawn = [rng.choice(6, (300, 200), p=p).astype("float32") for p in of_class]
+    scores = np.where(labels, drawn[1], drawn[0])
+    found = jm.operating_point(scores, labels, max_fpr=0.05, weights=weights).threshold
+    assert np.mean((found.low <= 5) & (found.high >= 5)) > 0.95
 
 
 @pytest.mark.parametrize("rule", [{"max_fpr": 0.5}, {"min_recall": 0.5}])
