@@ -41,6 +41,8 @@ N_POINTS = 1 << 12
 _GROUPS = ((96, 40), (32, 6), (64, 1))
 SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 
+_NOT_SMALL = 0.37
+
 _STEPS = 16
 _LONGEST_STEP = 2.0  # of the logarithm of t
 
@@ -154,7 +156,7 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
     centred = covariance - library.mean(covariance, axis=0)
     centred = centred - library.mean(centred, axis=1, keepdims=True)
     values, vectors = library.linalg.eigh((centred + centred.T) / 2)
-    factor = vectors[:, 1:] * library.sqrt(library.maximum(values[1:], 0))
+    factor = _signed(vectors[:, 1:]) * library.sqrt(library.maximum(values[1:], 0))
     normal = library.asarray(_points(dimensions + len(pairs.sizes)))
     directions = normal[:dimensions] / library.sqrt(library.sum(normal[:dimensions] ** 2, axis=0))
     places = factor @ directions
@@ -182,6 +184,20 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
         both, lead = lax.map(lambda i: of_model(i, places, drawn), library.arange(n_models))
     compared = library.max(both, axis=0) if reference is None else both[reference]
     return Maximum(_grouped(library.concatenate([compared[None], lead])), dimensions)
+
+
+def _signed(vectors: Array) -> Array:
+    """Eigenvectors, in columns, whose signs follow from them, not from the machine.
+
+    The first entry that is not small is positive. Entries as large as half of the largest one, or
+    as large as that, are common, and so would be the rounding that decides between them.
+    """
+    library = numerics.namespace(vectors)
+    size = library.abs(vectors)
+    first = library.argmax(size > _NOT_SMALL * library.max(size, axis=0), axis=0)
+    found = library.take_along_axis(vectors, first[None], axis=0)
+    signed: Array = library.where(found < 0, -vectors, vectors)
+    return signed
 
 
 def _grouped(lengths: Array) -> Array:
