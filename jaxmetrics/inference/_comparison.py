@@ -29,6 +29,7 @@ from jaxmetrics.inference._influence.sizes import (
     few_among,
     smallest_sizes,
     warn_of_few_inside,
+    warn_of_heavy_negatives,
     warn_of_undefined,
 )
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
@@ -169,6 +170,7 @@ def compare(
     estimate, covariance, bounds = estimated(metric, items, request, _OF_MODELS)
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
+    warn_of_heavy_negatives(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
     return comparison_of(
         estimate,

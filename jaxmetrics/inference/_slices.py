@@ -21,7 +21,11 @@ from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import chosen_method, form_of
-from jaxmetrics.inference._influence.sizes import enough_inside, warn_of_undefined
+from jaxmetrics.inference._influence.sizes import (
+    enough_inside,
+    warn_of_heavy_negatives,
+    warn_of_undefined,
+)
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import range_of
 from jaxmetrics.inference._slice_tests import (
@@ -205,6 +209,8 @@ def slices(
     warn_of_unequal_slices(metric, found)
     tested = {int(i): visible(str(names[i])) for i in np.flatnonzero(found.tested)}
     warn_of_tied_limits(metric, items, (ids, tested) if threshold == "slice" else None)
+    if items.scores.ndim > 1:
+        warn_of_heavy_negatives(metric, items)
     return found
 
 

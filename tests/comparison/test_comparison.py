@@ -1,5 +1,6 @@
 """Comparison of models: paired tests, margins, and models that are equal or undefined."""
 
+import warnings
 from functools import partial
 
 import difference_formulas as differences
@@ -308,3 +309,20 @@ def test_small_differences_of_large_means_have_a_statistic(rng):
     near, far = (jm.compare_means(values + start) for start in (0, 2.0**50))
     np.testing.assert_allclose(far.chi2, near.chi2, rtol=1e-4)
     assert far.chi2_df == near.chi2_df == 2
+
+
+@pytest.mark.parametrize("compared", [jm.compare, jm.slices])
+def test_heavy_negatives_are_told(compared, data):
+    scores, labels = data
+    names = () if compared is jm.compare else (np.arange(len(labels)) % 2,)
+
+    def of(metric, weight, kind=float):
+        weights = np.where(labels, 1, weight).astype(kind)
+        return compared(metric, scores, labels, *names, weights=weights)
+
+    with pytest.warns(UserWarning, match="weighs 20 times .* the average precision: .* keep more"):
+        of(jm.average_precision, 20, int)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message="a negative weighs")
+        of(jm.average_precision, 3)
+        of(jm.roc_auc, 20)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from of_intervals import LIMIT, PARTIAL, RECALL, Z, close, limits, moments, placements
+from scipy import stats
 
 import jaxmetrics as jm
 
@@ -278,3 +279,18 @@ def test_closed_forms_in_jit(data):
     close(limits(found), limits(compute(*data)))
     undefined = compiled(data[0], np.ones(200, bool))
     assert np.isnan(limits(undefined)).all()
+
+
+@pytest.mark.parametrize(("positives", "negatives"), [(100, 400), (200, 1000)])
+def test_average_precision_of_thinned_negatives(positives, negatives, rng):
+    """Each negative stands for many, of which the sample has none just above some positives."""
+    weight = 20.0
+    n = positives + negatives
+    labels, shift = np.arange(n) < positives, 1.8
+    scores = rng.normal(size=(400, n)) + shift * labels
+    at = stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000) + shift  # of positives
+    caught, false = positives * stats.norm.sf(at - shift), negatives * weight * stats.norm.sf(at)
+    truth = np.mean(caught / (caught + false))
+    weights = np.where(labels, 1.0, weight)
+    interval = jm.confidence_interval(jm.average_precision, scores, labels, weights=weights)
+    assert np.mean((interval.low <= truth) & (truth <= interval.high)) > 0.93

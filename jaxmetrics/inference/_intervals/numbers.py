@@ -49,15 +49,17 @@ def height_at_limit(placed: Placements, sizes: Sizes, level: Any, options: Optio
 def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Precisions:
     """The average precision where a positive counts half in its own, and negatives per positive.
 
-    With weights, a half is half of the total weight over the effective number of positives.
+    With weights, a half is half of the total weight over the effective number of positives. Where a
+    negative is heavier, so is what may be missing above each positive: half of the excess is added.
     """
     del level, options
     placed = placed.near_one(together=True)
     half = placed.total_positives / sizes[1] / 2
+    missing = placed.library.maximum(placed.total_negatives / sizes[0] / 2 - half, 0.0)
 
     def without_itself(part: Groups) -> Any:
         caught = part.library.maximum(part.positives_not_below - half, 0.0)
-        return part.total(divide(caught, caught + part.not_below, 1.0))
+        return part.total(divide(caught, caught + part.not_below + missing, 1.0))
 
     def of_odds(part: Groups) -> Any:
         return part.total(odds + 0.0 * part.not_below)
