@@ -18,7 +18,7 @@ from jaxmetrics._ranking.retrieval import (
 )
 from jaxmetrics._ranking.segments import segment_partial_auc, segment_roc_auc
 from jaxmetrics._reporting import report
-from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc, roc_auc_sampled
+from jaxmetrics._roc.areas import average_precision, partial_auc, roc_auc
 from jaxmetrics._roc.averaging import multilabel, one_vs_one, one_vs_rest
 from jaxmetrics._roc.curves import (
     CostCurve,
@@ -32,6 +32,7 @@ from jaxmetrics._roc.curves import (
     roc_curve,
 )
 from jaxmetrics._roc.metric import table_metric
+from jaxmetrics._roc.sampled import roc_auc_sampled
 from jaxmetrics._roc.table import ScoreTable, score_table
 from jaxmetrics._roc.thresholds import recall_at_fpr, threshold_at_fpr
 from jaxmetrics._roc.tradeoffs import (

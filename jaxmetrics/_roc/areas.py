@@ -5,12 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import checks, cumulative
-from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base import cumulative
 from jaxmetrics._base.numerics import as_constant, at_each, divide, namespace, within
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import SortedPart
@@ -24,8 +21,6 @@ from jaxmetrics._roc.placements import (
     order_of_head,
     order_of_positives,
 )
-from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics._roc.table_values import evaluate
 
 
 @partial(placement_metric, smooth=True, of_roc_curve=True, on_mesh=True, orders=order_of_positives)
@@ -284,75 +279,3 @@ def average_precision(placed: Placements) -> Array:
 
     placed = placed.near_one(together=True)
     return within(divide(placed.summed(precisions), placed.total_positives, 0.0), 0, 1)
-
-
-@on_any_mesh
-def roc_auc_sampled(
-    key: Array,
-    scores: ArrayLike,
-    labels: ArrayLike,
-    *,
-    n_pairs: int,
-    weights: ArrayLike | None = None,
-    where: ArrayLike | None = None,
-) -> Array:
-    """AUC by sampling: the share of random pairs whose positive outranks their negative.
-
-    mean over pairs of [s_i > s_j] + [s_i = s_j] / 2, where i is drawn from the positives and j from
-    the negatives, in proportion to weight. Its standard error is at most 0.5 / sqrt(n_pairs).
-
-    Args:
-      key: a JAX random key. All rows of a batch use the same random numbers.
-      scores: `[..., n]`, higher is more positive.
-      labels: `[..., n]`, bool or 0 and 1.
-      n_pairs: number of pairs to draw, at least 1; the error falls with its square root.
-      weights: `[..., n]`, not negative; an item of weight k counts as k items.
-      where: `[..., n]` bool, False for items to leave out.
-
-    Returns:
-      `[...]`, from 0 to 1.
-
-    Raises:
-      TypeError, ValueError: as the conventions list under Errors; for example `n_pairs` is a
-        float, or below 1.
-
-    NaN where a class is absent or a valid score is NaN. Time O((n + n_pairs) log n), memory
-    O(n + n_pairs).
-
-    Example:
-      >>> import jax
-      >>> import jaxmetrics as jm
-      >>> print(jm.roc_auc_sampled(jax.random.key(0), [1., 2., 3.], [0, 1, 1], n_pairs=100))
-      1.0
-
-    Reference: J. A. Hanley and B. J. McNeil, "The meaning and use of the area under a receiver
-    operating characteristic (ROC) curve", Radiology 143, 1982.
-    """
-    checks.check_key(key)
-    checks.check_count("n_pairs", n_pairs)
-    instead = f"draw fewer, as the error is at most 0.5 / sqrt(n_pairs): {0.5 / n_pairs**0.5:.1g}"
-    checks.check_fits("n_pairs", n_pairs, 5 * n_pairs, instead)  # draws, rows, and comparisons
-    items = checks.check_items(scores, labels, weights, where)
-    implementation = None
-    if jnp.issubdtype(key.dtype, jax.dtypes.prng_key):
-        implementation, key = str(jax.random.key_impl(key)), jax.random.key_data(key)
-    options = {"key_data": key, "n_pairs": n_pairs, "implementation": implementation}
-    result: Array = evaluate(_sampled, items, options)
-    return result
-
-
-def _sampled(
-    table: ScoreTable, *, key_data: Array, n_pairs: int, implementation: str | None
-) -> Array:
-    key = jax.random.wrap_key_data(key_data, impl=implementation)
-    uniform = jax.random.uniform(key, (2, n_pairs), jnp.float64)
-
-    def rows(counts: Array, uniform: Array) -> tuple[Array, Array]:
-        """Random rows, drawn in proportion to their counts, and whether any count is positive."""
-        total = cumulative.running_sum(counts)
-        return jnp.searchsorted(total, uniform * total[-1], side="right"), total[-1] > 0
-
-    winner, some_positive = rows(table.positives, uniform[0])
-    loser, some_negative = rows(table.negatives, uniform[1])
-    mean = jnp.mean((winner < loser) + (winner == loser) / 2)
-    return jnp.where(some_positive & some_negative, mean, jnp.nan)
