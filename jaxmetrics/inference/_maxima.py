@@ -156,7 +156,8 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
     centred = covariance - library.mean(covariance, axis=0)
     centred = centred - library.mean(centred, axis=1, keepdims=True)
     values, vectors = library.linalg.eigh((centred + centred.T) / 2)
-    factor = _signed(vectors[:, 1:]) * library.sqrt(library.maximum(values[1:], 0))
+    vectors = vectors[:, 1:]
+    factor = vectors * (_signs(vectors) * library.sqrt(library.maximum(values[1:], 0)))
     normal = library.asarray(_points(dimensions + len(pairs.sizes)))
     directions = normal[:dimensions] / library.sqrt(library.sum(normal[:dimensions] ** 2, axis=0))
     places = factor @ directions
@@ -186,18 +187,18 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
     return Maximum(_grouped(library.concatenate([compared[None], lead])), dimensions)
 
 
-def _signed(vectors: Array) -> Array:
-    """Eigenvectors, in columns, whose signs follow from them, not from the machine.
+def _signs(vectors: Array) -> Array:
+    """The signs to give to eigenvectors, in columns, whose own depend on the machine.
 
-    The first entry that is not small is positive. Entries as large as half of the largest one, or
-    as large as that, are common, and so would be the rounding that decides between them.
+    They make the first entry positive that is not small. Entries as large as half of the largest
+    one, or as large as that, are common, and so would be the rounding that decides between them.
     """
     library = numerics.namespace(vectors)
     size = library.abs(vectors)
     first = library.argmax(size > _NOT_SMALL * library.max(size, axis=0), axis=0)
     found = library.take_along_axis(vectors, first[None], axis=0)
-    signed: Array = library.where(found < 0, -vectors, vectors)
-    return signed
+    signs: Array = library.where(found[0] < 0, -1.0, 1.0)
+    return signs
 
 
 def _grouped(lengths: Array) -> Array:
