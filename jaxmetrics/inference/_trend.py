@@ -135,7 +135,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     them is NaN. The limits hold for the line through these slices. A small `f_p_value` without a
     trend says that the metric changes, but not along a line. Average precision also changes with
     the share of positives, and is too high with few of them or unequal weights: with 20 positives
-    of lognormal weights F was significant at 5 % in 20 % of simulated data sets without a change.
+    of lognormal weights F was significant at 5 % in 20 % of simulated data sets without a change,
+    and with 24 slices of 30 positives without weights in 7 %.
     Slices that share a threshold share its error too, which makes the tests conservative. Time and
     memory O(slices models^2). Works in `jit`.
 
