@@ -152,7 +152,7 @@ def test_a_quantile_between_neighbouring_floats():
     assert (scores > threshold).tolist() == [False, False, False, True, True]
 
 
-@pytest.mark.parametrize("kind", ["float32", "integers", "with NaN"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "integers", "with NaN"])
 def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
     """Items are selected from, a table is not."""
     for n in (0, 1, 5, 40):
@@ -160,6 +160,8 @@ def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
         scores[..., : n // 8], scores[..., n // 8 : n // 4] = -np.inf, np.inf
         if kind == "integers":
             scores = rng.integers(-5, 5, (3, n))
+        elif kind == "float64":
+            scores = scores[0].astype(float) / 3
         elif kind == "with NaN" and n:
             scores[1, rng.integers(n)] = np.nan
         labels, valid = rng.integers(0, 2, n), rng.random(n) < 0.9

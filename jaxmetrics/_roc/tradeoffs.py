@@ -10,7 +10,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.double import as_default, double_precision, library_program
 from jaxmetrics._base.host import at_hand, near_tree
 from jaxmetrics._base.items import class_weights, exchanged
 from jaxmetrics._base.numerics import namespace, rates, slack
@@ -20,7 +20,7 @@ from jaxmetrics._roc.limits import limit_of_specificity, reaches
 from jaxmetrics._roc.metric import library_metric, placement_metric
 from jaxmetrics._roc.placements import Part, Placements, order_of_few
 from jaxmetrics._roc.record import Metric
-from jaxmetrics._roc.reported import AT_LEAST, holds
+from jaxmetrics._roc.reported import AT_LEAST, finished, holds, warn_if
 from jaxmetrics._roc.table import ScoreTable
 
 
@@ -204,18 +204,27 @@ def _of_exchanged(
 
     The threshold is then the lowest score of a positive above all negatives that are not flagged.
     """
-    given = items.scores.dtype
-    exact = numerics.is_inexact(items.scores) and holds(numerics.default_float(), given)
-    unlike = return_threshold and not (exact and np.ndim(min_sensitivity) == 0)
-    if unlike or items.weights is not None or order_of_few(min_sensitivity) is not Part.NONE:
+    if items.weights is not None or order_of_few(min_sensitivity) is not Part.NONE:
         return None
     items = Items(*at_hand(*items))
+    of_exchanged = partial(sensitivity_at_specificity.record.evaluated, exchanged(items))
     options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}
-    found: Any = sensitivity_at_specificity.record.evaluated(exchanged(items), options)
-    if return_threshold:
-        found = AtThreshold(found.value, as_default(_lowest_above(items, *near_tree((*found,)))))
-    specificity: Array | AtThreshold = found
-    return specificity
+    if not return_threshold:
+        value: Array = of_exchanged(options)
+        return value
+    given, dtype = items.scores.dtype, numerics.default_float()
+    alone = isinstance(items.scores, np.ndarray) and items.scores.ndim == 1
+    selected = numerics.is_inexact(items.scores) and not np.ndim(min_sensitivity)
+    if not (selected and (alone or holds(dtype, given))):
+        return None
+    with double_precision():
+        specificity, lowest = near_tree((*of_exchanged(options),))
+        found = AtThreshold(specificity, _lowest_above(items, specificity, lowest))
+    if not holds(dtype, given):
+        scores = np.where(True if items.where is None else items.where, items.scores, np.nan)
+        found, unlike = finished(found, np.isnan(specificity), lambda: scores, None, given, dtype)
+        warn_if(unlike, dtype)
+    return AtThreshold(*map(as_default, found))
 
 
 @library_program()

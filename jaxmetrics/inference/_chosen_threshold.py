@@ -26,7 +26,7 @@ def chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
         found: Array = evaluate_chosen(of_fpr, items)
     elif exact and "threshold" in options:
         found = _where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
-    elif exact and "min_recall" in options:
+    elif "min_recall" in options:
         of_recall = functools.partial(
             specificity_at_sensitivity,
             min_sensitivity=options["min_recall"],

@@ -120,7 +120,8 @@ def fold_interval(
     NaN where a fold has one item of a class; then w takes the variance of the A_k over K in place
     of SE^2. A warning says where folds have so few positives that the mean of their average
     precision is too high all the same: of 10 and 20 folds with 30 and 50 positives each, 95 %
-    limits covered 0.81 to 0.93, of three laws with heavy tails. Time O(models n log n), memory O(models n).
+    limits covered 0.81 to 0.93, of three laws with heavy tails. Time O(models n log n), memory
+    O(models n).
 
     Example:
       >>> import jaxmetrics as jm
