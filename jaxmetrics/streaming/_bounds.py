@@ -11,6 +11,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
+from jaxmetrics._roc.areas import in_counts, scaled
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._ends import Counted, counted, of_each
@@ -92,9 +93,62 @@ def _bounds(
 ) -> tuple[Array, Array]:
     def of_one(bins: Counted) -> tuple[Array, Array]:
         low, _, high = ends_of(chosen, arrays, bins, weighted)
+        options = chosen.options(arrays)
+        if "min_tpr" in options:
+            low, high = _widened(low, high, options, bins, weighted)
         return _outward(low, dtype, -1), _outward(high, dtype, 1)
 
     return of_each(of_one, counted(held, ignore_nan))
+
+
+def _widened(
+    low: Array, high: Array, options: Options, bins: Counted, weighted: bool
+) -> tuple[Array, Array]:
+    """Ends of a partial area that allow for the rounding of rates at its limits.
+
+    A partial area is a sum of differences to its limits, and a rate within SLACK of a limit is
+    taken for the limit. Both errors are in proportion to the limit and not to the area. They occur
+    twice: in the rates of the bins and in those of the items.
+    """
+    max_fpr, min_fpr, min_tpr = (
+        jnp.asarray(options[name], jnp.float64) for name in ("max_fpr", "min_fpr", "min_tpr")
+    )
+    largest = (max_fpr - min_fpr) * (1 - min_tpr)
+    raw = jnp.zeros_like(largest)
+    lowest, highest = (
+        scaled(x, max_fpr, min_fpr, min_tpr, options["scale"]) for x in (raw, largest)
+    )
+    for near, error in _NEAR_LIMITS if weighted else _NEAR_LIMITS[:1]:
+        for limit in (max_fpr, min_fpr):
+            raw += 2 * error * limit * _share_at(limit, bins, 0, near, weighted)
+        at_floor = _share_at(min_tpr, bins, 1, near, weighted) > 0
+        raw += 2 * error * min_tpr * (max_fpr - min_fpr) * at_floor
+    if weighted:  # a window is the difference of two areas
+        raw += jnp.where(min_fpr > 0, 2 * _ROUNDING * max_fpr, 0)
+    room = raw * (highest - lowest) / largest
+    return jnp.maximum(low - room, lowest), jnp.minimum(high + room, highest)
+
+
+def _share_at(limit: Array, bins: Counted, of: int, near: float, weighted: bool) -> Array:
+    """The share of the positives in the bins that a limit of the FPR, or of the TPR, is in or near.
+
+    Without weights, items are not rounded, and bins only where an edge is near a limit.
+    """
+    weights = (bins.negatives, bins.positives)[of]
+    after = jnp.cumsum(weights)
+    edge = in_counts(limit, after[-1])[..., None]
+    before, after = after - weights - edge, after - edge
+    room = near * edge + 2 * bins.lost[of]  # of the edges and of the total
+    if weighted:
+        at = (before <= room) & (after >= -room)
+    else:
+        at = _is_beside(before, room) | _is_beside(after, room)
+    total, lost = jnp.sum(bins.positives), bins.lost[1] if weighted else 0.0
+    return numerics.divide(jnp.sum(jnp.where(at, bins.positives, 0), axis=-1) + lost, total, 0.0)
+
+
+def _is_beside(distance: Array, room: Array) -> Array:
+    return (distance != 0) & (jnp.abs(distance) <= room)
 
 
 def _outward(value: Array, dtype: Any, sign: int) -> Array:
@@ -108,3 +162,5 @@ def _outward(value: Array, dtype: Any, sign: int) -> Array:
 
 
 _ROUNDING = 2.0**-44
+# How near to a limit a rate is, relative to it, and the error of their difference.
+_NEAR_LIMITS = ((4 * numerics.SLACK, numerics.SLACK), (0.25, _ROUNDING))

@@ -89,13 +89,19 @@ def _within(low: HostArray, limit: float, high: HostArray) -> HostArray:
 class Cells:
     """Intervals of sort keys, and the items in each; keys ascend as scores fall.
 
+    There are at most about 2^17, plus two for each cell that does not fit in memory, unless the
+    metric needs rows.
+
     Attributes:
       starts: `[cells]`, the first key of each cell.
       like: an empty array with the dtype of the scores.
       positives, negatives, counts: `[cells]`, the weight of each class, and the number of items.
       settled: `[cells]`, whether the cell needs no further pass.
-      rows: of each sorted cell, by its first key: the keys, positives and negatives of its rows.
-      sums: of each sorted cell, by its first key: its sum of weight times precision.
+      has_rows: `[cells]`, whether the rows of the cell are in `rows`.
+      found: `[cells]`, of a cell without rows that was sorted or joined, the mean weight of the
+        positives above a negative within the cell, or the sum of weight times precision of its
+        positives; NaN of other cells.
+      rows: the rows of some cells, of each pass that sorted such.
       n_nan: number of items without a score.
     """
 
@@ -103,9 +109,10 @@ class Cells:
         self.starts, self.like = starts, like
         self.positives = self.negatives = np.zeros(len(starts))
         self.counts = np.zeros(len(starts), np.int64)
-        self.settled = np.zeros(len(starts), bool)
-        self.rows: dict[int, tuple[HostArray, HostArray, HostArray]] = {}
-        self.sums: dict[int, float] = {}
+        self.settled = _widths(starts) == 1  # the items of a cell of one key tie
+        self.has_rows = np.zeros(len(starts), bool)
+        self.found = np.full(len(starts), np.nan)
+        self.rows: list[Rows] = []
         self.n_nan = 0
 
     @classmethod
@@ -132,17 +139,50 @@ class Cells:
         return found
 
     def divide(self, which: HostArray) -> None:
-        """Divide some cells into smaller ones, which must be counted again."""
-        ends = np.append(self.starts[1:] - self.starts.dtype.type(1), ~self.starts.dtype.type(0))
-        parts, settled = [], []
-        for start, end, done, divided in zip(self.starts, ends, self.settled, which, strict=True):
-            width = int(end) - int(start) + 1
-            n = min(width, 1 << _BITS) if divided else 1
-            first = [int(start) + i * width // n for i in range(n)]
-            parts.append(np.array(first, self.starts.dtype))
-            # All items of a cell of one key tie: it need not be sorted.
-            settled.append(np.full(n, done or (divided and n == width)))
-        self.starts, self.settled = np.concatenate(parts), np.concatenate(settled)
+        """Divide some cells into about 2^16 smaller ones, which must be counted again.
+
+        A cell is divided by its share of the items, into two parts at least.
+        """
+        which = np.flatnonzero(which)[: 1 << (_BITS - 1)]
+        widths, parts = _widths(self.starts), np.ones(len(self.starts), np.uint64)
+        share = self.counts[which] / self.counts[which].sum()
+        parts[which] = np.minimum(np.maximum(share * (1 << _BITS), 2), widths[which])
+        times = parts.astype(np.int64)
+        part = np.arange(times.sum()) - np.repeat(np.cumsum(times) - times, times)
+        # Below 2^64, as only cells of at most 2^48 keys are divided.
+        beyond = part.astype(np.uint64) * np.repeat(widths, times) // np.repeat(parts, times)
+        self.starts = np.repeat(self.starts, times) + beyond.astype(self.starts.dtype)
+        self.settled = np.repeat(self.settled, times) | (_widths(self.starts) == 1)
+        self.has_rows, self.found = (np.repeat(x, times) for x in (self.has_rows, self.found))
+
+    def join(self, matter: HostArray, keep: Keep, limits: Limits) -> HostArray:
+        """Join neighbours whose items need no order, except at a limit; `matter` of the new cells.
+
+        At a limit, join those of the same class, whose part of the ROC curve is one line. Where the
+        metric needs rows, join only cells without items.
+        """
+        free, line = self.counts == 0, np.zeros((2, len(matter)), bool)
+        if keep is not Keep.ROWS:
+            free |= ~matter & ~self.has_rows & ~self._at(limits)
+        if keep is Keep.AREA:
+            line = np.stack([self.positives == 0, self.negatives == 0])
+        kind = np.select([free, *line], [0, 1, 2], -1)
+        begins = np.append(True, (kind[1:] != kind[:-1]) | (kind[1:] < 0))
+        first, group = np.flatnonzero(begins), np.cumsum(begins) - 1
+        several = np.bincount(group) > 1
+        found, before = self.values(keep), _before(self.positives, group)
+        settled, negatives, alone = self.settled[first], self.negatives, self.found[first]
+        self.starts, self.has_rows = self.starts[first], self.has_rows[first]
+        self.counts, self.positives, self.negatives = (
+            np.add.reduceat(x, first) for x in (self.counts, self.positives, self.negatives)
+        )
+        if keep is Keep.AREA:
+            share = _ratio(negatives, self.negatives[group])
+            found = share * (before + found)
+        self.found = np.where(several, np.add.reduceat(found, first), alone)
+        self.settled = settled | several
+        joined: HostArray = matter[first]
+        return joined
 
     def rates(self) -> tuple[tuple[HostArray, HostArray], tuple[HostArray, HostArray]]:
         """FPR and TPR before and after each cell; 0 where a class is absent."""
@@ -154,6 +194,16 @@ class Cells:
 
         return of_class(self.negatives), of_class(self.positives)
 
+    def _at(self, limits: Limits) -> HostArray:
+        """Which cells contain a limit."""
+        (low, high), (fall, rise) = self.rates()
+        at = np.zeros(len(self.starts), bool)
+        for limit in limits.fpr:
+            at |= _within(low, limit, high)
+        for limit in limits.tpr:
+            at |= _within(fall, limit, rise)
+        return at
+
     def settle(self, batches: Batches, chosen: HostArray, keep: Keep, limits: Limits) -> None:
         """Sort the items of some cells, read in one pass, and keep what the metric needs."""
         wanted = np.zeros(len(self.starts), bool)
@@ -164,45 +214,44 @@ class Cells:
             inside = wanted[self._cell(keys)]
             weight = np.ones(len(keys)) if weights is None else weights
             parts.append((keys[inside], labels[inside], weight[inside]))
-        keys, labels, weights = (np.concatenate(x) for x in zip(*parts, strict=True))
-        check_same(int(self.counts[chosen].sum()), len(keys))
-        order = np.argsort(keys, kind="stable")
-        keys, labels, weights = keys[order], labels[order], weights[order]
-        edges = np.searchsorted(self._cell(keys), [chosen, chosen + 1])
-        above = [np.cumsum(x) - x for x in (self.positives, self.negatives)]
-        (low, high), (fall, rise) = self.rates()
-        cut = np.zeros(len(self.starts), bool)
-        for limit in limits.fpr:
-            cut |= _within(low, limit, high)
-        for limit in limits.tpr:
-            cut |= _within(fall, limit, rise)
-        for cell, start, end in zip(chosen, *edges, strict=True):
-            rows = _rows(keys[start:end], labels[start:end], weights[start:end])
-            first = int(self.starts[cell])
-            if keep is Keep.PRECISION:
-                self.sums[first] = _precisions(rows, above[0][cell], above[1][cell])
-            elif keep is Keep.AREA and not cut[cell]:
-                self.rows[first] = _of_area(rows)
-            else:
-                self.rows[first] = rows
+        items = [np.concatenate(x) for x in zip(*parts, strict=True)]
+        check_same(int(self.counts[chosen].sum()), len(items[0]))
+        keys, positives, negatives = _rows(*items)
+        cell = self._cell(keys)
+        tps, fps = (_before(x, cell) + x for x in (positives, negatives))
+        if keep is Keep.PRECISION:
+            tps, fps = tps + _above(self.positives)[cell], fps + _above(self.negatives)[cell]
+            found = positives * (tps / (tps + fps))
+        else:
+            share = _ratio(negatives, self.negatives[cell])
+            found = share * (tps - positives / 2)
+        with_rows = wanted & (keep is Keep.ROWS or (keep is Keep.AREA and self._at(limits)))
+        sums = np.bincount(cell, found, minlength=len(wanted))
+        self.found = np.where(wanted & ~with_rows, sums, self.found)
+        if with_rows.any():
+            inside = with_rows[cell]
+            self.rows.append((keys[inside], positives[inside], negatives[inside]))
+        self.has_rows |= with_rows
         self.settled |= wanted
 
-    def precisions(self) -> HostArray:
-        """Sum over the positives of each cell of weight times precision."""
-        tps, fps = np.cumsum(self.positives), np.cumsum(self.negatives)
-        some = self.positives > 0
-        whole = np.divide(self.positives * tps, tps + fps, out=np.zeros(len(tps)), where=some)
-        for i in np.flatnonzero(some):
-            whole[i] = self.sums.get(int(self.starts[i]), whole[i])
-        return whole
+    def values(self, keep: Keep) -> HostArray:
+        """`found` of each cell, whose items tie if it was not sorted."""
+        if keep is Keep.PRECISION:
+            tps, fps = np.cumsum(self.positives), np.cumsum(self.negatives)
+            tied = self.positives * _ratio(tps, tps + fps)
+        else:
+            tied = self.positives / 2
+        values: HostArray = np.where(np.isnan(self.found), tied, self.found)
+        return values
 
     def table(self) -> ScoreTable:
-        """The score table of all rows; a cell that was not sorted is one row."""
-        parts = []
-        for i in np.flatnonzero(self.counts):
-            alone = self.starts[i : i + 1], self.positives[i : i + 1], self.negatives[i : i + 1]
-            parts.append(self.rows.get(int(self.starts[i]), alone))
+        """The score table of all rows; a cell without rows is one row, or two of its area."""
+        some = (self.counts > 0) & ~self.has_rows
+        alone = self.starts[some], self.positives[some], self.negatives[some]
+        parts = [*self.rows, *_of_area(*alone, self.found[some])]
         keys, positives, negatives = (np.concatenate(x) for x in zip(*parts, strict=True))
+        order = np.argsort(keys, kind="stable")
+        keys, positives, negatives = keys[order], positives[order], negatives[order]
         if numerics.is_inexact(self.like):  # a cell may start at keys of NaN, just before +inf's
             keys = np.maximum(keys, descending_keys(np.array([np.inf], self.like.dtype)))
         # Padded to a power of two, as a metric is compiled for each length.
@@ -289,23 +338,41 @@ def _rows(keys: HostArray, labels: HostArray, weights: HostArray) -> Rows:
     return distinct, positives, negatives
 
 
-def _of_area(rows: Rows) -> Rows:
-    """Two rows with the totals of `rows` and the area below their part of the ROC curve."""
-    keys, positives, negatives = rows
-    rise, width = positives.sum(), negatives.sum()
-    area = np.sum(negatives * (np.cumsum(positives) - positives / 2))
-    first = np.array([2 * area / width - rise, 0.0])
-    if first[0] < 0:  # below the diagonal
-        first = np.array([0.0, width - 2 * area / rise])
-    first = np.clip(first, 0.0, [rise, width])  # against rounding
-    last = np.array([rise, width]) - first
-    found = np.stack([first, last], axis=1)
-    return keys[[0, -1]], found[0], found[1]
+def _widths(starts: HostArray) -> HostArray:
+    """The number of keys of each cell; 0 for 2^64."""
+    ends = np.append(starts[1:] - starts.dtype.type(1), ~starts.dtype.type(0))
+    return (ends - starts).astype(np.uint64) + np.uint64(1)
 
 
-def _precisions(rows: Rows, tps: float, fps: float) -> float:
-    """Sum of weight times precision over rows below `tps` true and `fps` false positives."""
-    _, positives, negatives = rows
-    above = tps + np.cumsum(positives)
-    found = positives * above / (above + fps + np.cumsum(negatives))
-    return float(np.sum(found[positives > 0]))
+def _ratio(part: HostArray, whole: HostArray) -> HostArray:
+    """`part / whole`, or 0 where the whole is 0."""
+    found: HostArray = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
+    return found
+
+
+def _above(weights: HostArray) -> HostArray:
+    """The sum of the weights before each; no difference, which would round small ones away."""
+    return np.append(0.0, np.cumsum(weights)[:-1])
+
+
+def _before(weights: HostArray, group: HostArray) -> HostArray:
+    """The sum of the weights before each, within its group; groups ascend."""
+    before = _above(weights)
+    found: HostArray = before - before[np.searchsorted(group, group)]
+    return found
+
+
+def _of_area(
+    keys: HostArray, rise: HostArray, width: HostArray, height: HostArray
+) -> tuple[Rows, Rows]:
+    """A first and a last row of each cell, with its totals and its mean height of the ROC curve.
+
+    The curve bends above the diagonal, or below it. A NaN height makes one row.
+    """
+    share = _ratio(2 * height, rise)
+    above, below = 2 * (rise - height), width * share  # what ties with the whole other class
+    last = np.where(share < 1, np.stack([rise, below]), np.stack([above, width]))
+    last = np.where(np.isnan(height), 0.0, np.clip(last, 0.0, [rise, width]))
+    rows = [(keys, *x) for x in (np.stack([rise, width]) - last, last)]
+    first, second = (tuple(x[p + n > 0] for x in (k, p, n)) for k, p, n in rows)
+    return first, second

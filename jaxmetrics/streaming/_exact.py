@@ -3,8 +3,8 @@
 The first pass counts the items in cells of similar scores. The order of the items changes a metric
 in few cells, or in many, but then the metric needs only an area or a sum of each. So each further
 pass sorts the items of as many cells as fit in memory, and keeps of each cell what the metric
-needs. A cell with more items than fit is divided first. All of it runs on the host, for data on
-disk.
+needs. A cell with more items than fit is divided, when all others are sorted and joined. All of it
+runs on the host, for data on disk.
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def exact(
         `(scores, labels, weights)` with arrays `[n]`. It is called once a pass, and once more to
         see the dtype of the first batch; each time it must return the batches from the start.
       memory_items: number of items that may be in memory besides a batch; fewer make more passes.
+        Metrics that search all thresholds, such as `precision_at_recall`, also keep a row for each
+        distinct score of the cells that matter.
       ignore_nan: leave out items without a score; by default they make the value NaN.
 
     Returns:
@@ -53,7 +55,8 @@ def exact(
         dtype, batches differ between passes, or bounds of the metric are not known.
 
     NaN where the metric is undefined, or an item has no score. Time O(passes n log(cells)), with
-    about 1 + (items of cells that matter) / memory_items passes.
+    about 1 + (items of cells that matter) / memory_items passes, and two more for each time that
+    cells are divided. Memory O(memory_items + cells), with at most about 2^17 cells at once.
 
     Example:
       >>> import jaxmetrics as jm
@@ -79,18 +82,19 @@ def exact(
         return jnp.full((), jnp.nan, numerics.default_float())
     while True:
         matter = known.matters(cells, limits) & ~cells.settled
-        if not matter.any():
-            break
-        if (cells.counts[matter] > memory_items).any():
-            cells.divide(matter & (cells.counts > memory_items))
+        matter = cells.join(matter, known.keep, limits)
+        fit = np.flatnonzero(matter & (cells.counts <= memory_items))
+        if len(fit):
+            fit = fit[np.cumsum(cells.counts[fit]) <= memory_items]
+            cells.settle(batches, fit, known.keep, limits)
+        elif matter.any():  # only now, so that no more cells are open than one division makes
+            cells.divide(matter)
             cells.count(batches)
             check_same(n_items, cells.counts.sum())
         else:
-            which = np.flatnonzero(matter)
-            which = which[np.cumsum(cells.counts[which]) <= memory_items]
-            cells.settle(batches, which, known.keep, limits)
+            break
     if known.keep is Keep.PRECISION:
-        sums = np.sum(cells.precisions())
+        sums = np.sum(cells.values(known.keep))
         total = np.sum(cells.positives)
         value = sums / total if total else 0.0
         return jnp.asarray(value, numerics.default_float())

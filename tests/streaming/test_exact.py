@@ -1,5 +1,6 @@
 """The exact metric of batches that can be read again."""
 
+import tracemalloc
 from functools import partial
 
 import numpy as np
@@ -49,6 +50,37 @@ def test_exact_reads_only_what_it_must(rng):
     batches = read(scores, labels, size=5000)
     S.exact(METRICS["recall"], batches, memory_items=1000)
     assert batches.passes == 3  # the dtype, the counts, the cell
+
+
+@pytest.mark.parametrize("name", ["roc_auc", "two-way", "average precision"])
+@pytest.mark.parametrize("ties", [False, True])
+def test_exact_keeps_to_its_memory(name, ties, rng, x64):
+    """However little it is: then cells are small, but not many, and passes are no more than due."""
+    n, memory = 3000, 35
+    labels = rng.random(n) < 0.3
+    scores = rng.normal(size=n) + labels
+    scores = np.round(scores, 2) if ties else scores
+    batches = read(scores, labels, size=1000)
+    expected = METRICS[name](scores, labels)
+    S.exact(METRICS[name], lambda: [(scores[:9], labels[:9])])  # what is compiled and imported
+    tracemalloc.start()
+    try:
+        found = S.exact(METRICS[name], batches, memory_items=memory)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert_allclose(found, expected, rtol=1e-13)
+    assert peak < 150 << 17  # bytes for each of the most cells
+    assert batches.passes < 1.3 * n / memory + 10
+
+
+def test_exact_joins_areas_without_loss(x64):
+    """An area that is tiny beside the weights of its cells, and one that is nearly all."""
+    scores, weights = np.array([4.0, 3.0, 2.0, 1.0]), np.array([2.0**40, 1.0, 2.0**-20, 3.0])
+    for labels in ([0, 1, 0, 1], [1, 0, 1, 0]):
+        batches = read(scores, np.array(labels), weights)
+        found = S.exact(jm.roc_auc, batches, memory_items=1)
+        assert_allclose(found, jm.roc_auc(scores, labels, weights=weights), rtol=1e-15)
 
 
 def test_exact_and_nan(rng):
