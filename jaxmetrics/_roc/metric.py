@@ -172,12 +172,15 @@ def library_metric(
 
 
 def placement_metric(
-    function: Callable[Concatenate[Placements, P], R], **fields: Any
+    function: Callable[Concatenate[Placements, P], R],
+    *,
+    check: Callable[[Options], Options] = checks.check_options,
+    **fields: Any,
 ) -> TableMetric[P, R]:
-    """`library_metric` for a function of placements; `fields` are those of its `Metric`."""
+    """`library_metric` for a function of placements."""
     evaluated = OfPlacements(function)
     metric: TableMetric[P, R] = _metric(
-        function, evaluated, checks.check_options, of_placements=function, **fields
+        function, evaluated, check, of_placements=function, **fields
     )
     return metric
 

@@ -24,12 +24,12 @@ from jaxmetrics.inference._influence.covariance import (
     covariance_of,
     taken_for_known,
 )
+from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import (
     FEWEST,
     few_among,
     smallest_sizes,
     warn_of_few_inside,
-    warn_of_heavy_negatives,
     warn_of_undefined,
 )
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
@@ -79,7 +79,8 @@ def compare(
       the number of negatives that show the slope of the curve.
     - For average precision V_0 has (n_0 - 1) / 10 degrees of freedom, and the limits are
       d -+ (y + y^3) with y = t E: estimates that are far apart by chance also have too small a
-      variance by chance.
+      variance by chance. Where a negative weighs k > 1 times as much as a positive, its influence
+      is what is lost without the excess, and the degrees of freedom are divided by k.
 
     In simultaneous limits the quantile of max |T| over all comparisons replaces t. T is normal,
     correlated as the differences are, and divided by the square root of a drawn variance. Its
@@ -170,7 +171,6 @@ def compare(
     estimate, covariance, bounds = estimated(metric, items, request, _OF_MODELS)
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
-    warn_of_heavy_negatives(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
     return comparison_of(
         estimate,
@@ -192,8 +192,9 @@ def estimated(
     request.check(needs_key=not known)
     warn_of_few(*given, request.clusters, told if known else "")
     if known:
-        estimate, covariance = near_tree(covariance_of(metric, items, request.clusters))
-        return estimate, covariance, range_of(metric)
+        by_steps, bounds = in_steps(metric, items, range_of(metric))
+        estimate, covariance = near_tree(covariance_of(by_steps, items, request.clusters))
+        return estimate, covariance, bounds
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     result = resampled(metric, items, request)

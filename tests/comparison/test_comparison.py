@@ -311,14 +311,41 @@ def test_small_differences_of_large_means_have_a_statistic(rng):
     assert far.chi2_df == near.chi2_df == 2
 
 
-@pytest.mark.parametrize("compared", [jm.compare, jm.slices])
-def test_heavy_negatives_are_told(compared, data):
+def test_errors_of_average_precision_with_heavy_negatives_are_those_of_steps(data, rng):
+    """The influence of a negative is what is lost if its excess over a positive is left out."""
     scores, labels = data
-    names = () if compared is jm.compare else (np.arange(len(labels)) % 2,)
+    weight, pair = 7.0, []
+    scores = scores[:2] + 0.01 * rng.random((2, len(labels)))  # without ties
+    for row in scores:
+        order = np.argsort(-row)
+        positive = labels[order]
+        place = np.flatnonzero(positive)
+        tps, fps = np.cumsum(positive)[place], weight * np.cumsum(~positive)[place]
+        step = np.minimum(fps, weight - 1)
+        slope = np.zeros((2, len(row)))
+        lost = tps / (tps + fps - step) - tps / (tps + fps)
+        slope[0, place] = weight * lost / np.where(fps > 0, step, 1) / len(tps)
+        slope[1, place] = fps / (tps + fps) ** 2 / len(tps)
+        below = np.cumsum(slope[:, ::-1], axis=1)[:, ::-1]
+        value = np.zeros(len(row))
+        precision = tps / (tps + fps)
+        value[place] = (precision - precision.mean()) / len(tps)
+        of_item = np.empty(len(row))
+        of_item[order] = np.where(positive, value + below[1], -below[0])
+        pair.append(of_item)
+    apart = pair[0] - pair[1]
+    variance = sum(len(x) * np.var(x, ddof=1) for x in (apart[labels], apart[~labels]))
+    found = jm.compare(jm.average_precision, scores, labels, weights=np.where(labels, 1, weight))
+    close(found.standard_error[0, 1], np.sqrt(variance))
+
+
+def test_slices_tell_of_heavy_negatives(data):
+    scores, labels = data
+    names = np.arange(len(labels)) % 2
 
     def of(metric, weight, kind=float):
         weights = np.where(labels, 1, weight).astype(kind)
-        return compared(metric, scores, labels, *names, weights=weights)
+        return jm.slices(metric, scores, labels, names, weights=weights)
 
     with pytest.warns(UserWarning, match="weighs 20 times .* the average precision: .* keep more"):
         of(jm.average_precision, 20, int)

@@ -110,7 +110,7 @@ def warn_of_heavy_negatives(metric: MetricLike, items: Items) -> None:
     known = items.weights is not None and all_concrete(*given) and not any(map(is_divided, given))
     if not (known and error_bars_of(choose(metric)[0].metric).of_prevalence):
         return
-    times = float(np.max(near_tree(_times_as_heavy(Items(*at_hand(*items)))), initial=0))
+    times = float(np.max(near_tree(_heaviest(Items(*at_hand(*items)))), initial=0))
     if times > _HEAVY:
         warn(
             f"a negative weighs {times:.3g} times as much as a positive, so that few of them "
@@ -120,12 +120,16 @@ def warn_of_heavy_negatives(metric: MetricLike, items: Items) -> None:
 
 
 @library_program()
-def _times_as_heavy(items: Items) -> Array:
-    """How often the weight of a negative is that of a positive, both means by weight."""
-    positives, negatives = (
-        numerics.divide(x.sum(axis=-1), effective_size(x), 0.0) for x in class_weights(items)
+def _heaviest(items: Items) -> Array:
+    return times_as_heavy(*class_weights(items))
+
+
+def times_as_heavy(positives: Array, negatives: Array) -> Array:
+    """How many times the weight of a positive is that of a negative, both means by weight."""
+    light, heavy = (
+        numerics.divide(x.sum(axis=-1), effective_size(x), 0.0) for x in (positives, negatives)
     )
-    return numerics.divide(negatives, positives, 0.0)
+    return numerics.divide(heavy, light, 1.0)
 
 
 def enough_inside(n: Any) -> Any:

@@ -1,0 +1,71 @@
+"""Errors of average precision where each negative stands for several, as thinned ones do.
+
+Few of them are then above each positive, and the precision is far from linear in the weight of one.
+Its slope is taken over a step: with and without what a negative weighs more than a positive.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import at_hand, near_tree
+from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.numerics import as_constant, divide, namespace
+from jaxmetrics._base.types import Array, Items
+from jaxmetrics._roc.areas import average_precision
+from jaxmetrics._roc.metric import placement_metric
+from jaxmetrics._roc.placements import Groups, Placements
+from jaxmetrics._roc.record import MetricLike, record_of
+from jaxmetrics.inference._influence.sizes import times_as_heavy
+from jaxmetrics.inference._intervals.effective import effective_size
+from jaxmetrics.inference._intervals.ranges import Range
+
+
+@functools.partial(placement_metric, check=dict, smooth=True)
+def average_precision_by_steps(placed: Placements, *, step: Array) -> Array:
+    """`average_precision`, whose slope is that of a step: of this share of all negatives."""
+    placed = placed.near_one(together=True)
+    size = as_constant(step * placed.total_negatives)
+
+    def precisions(part: Groups) -> Any:
+        tps, fps = part.positives_not_below, as_constant(part.not_below)
+        before = namespace(fps).maximum(fps - size, 0)
+        precision, without_one = (divide(tps, tps + x, 0.0) for x in (fps, before))
+        slope = -precision * divide(without_one, tps, 0.0)
+        return part.total(precision + slope * (part.not_below - fps))
+
+    found: Array = divide(placed.summed(precisions), placed.total_positives, 0.0)
+    return found
+
+
+def in_steps(
+    metric: MetricLike, items: Items, bounds: Range | None
+) -> tuple[MetricLike, Range | None]:
+    """Average precision by steps, and its Range, where items have weights; others as they are.
+
+    The heavier the negatives, the fewer decide, and the heavier are the tails of their influence:
+    its kurtosis less 1 grows as their weight. There is a degree of freedom at least.
+    """
+    weighted = items.weights is not None and record_of(metric) == average_precision.record
+    if bounds is None or not weighted:
+        return metric, bounds
+    step, times = near_tree(_step(Items(*at_hand(*items))))
+    kurtosis = 1 + (bounds.kurtosis - 1) * times
+    by_steps = functools.partial(average_precision_by_steps, step=step)
+    return by_steps, bounds._replace(kurtosis=kurtosis)
+
+
+@library_program()
+def _step(items: Items) -> tuple[Array, Array]:
+    """The step, and how many times as heavy as a positive a negative is, at least 1."""
+    positives, negatives = class_weights(items)
+    size, times = effective_size(negatives), times_as_heavy(positives, negatives)
+    library = namespace(size, times)
+    times = library.maximum(times, 1.0)
+    step = divide(1 - 1 / times, size, 0.0)
+    return step, library.minimum(times, library.maximum((size - 1) / _PER_DEGREE, 1.0))
+
+
+_PER_DEGREE = 10.0  # negatives for each degree of freedom, without weights
