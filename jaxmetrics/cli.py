@@ -345,7 +345,8 @@ def commands() -> click.Group:
                 "slices",
                 multiple=True,
                 metavar="COLUMN",
-                help="Column whose values divide the items into slices; repeat it for several.",
+                help="Column whose values divide the items into slices, or ranges of more than 20 "
+                "numbers; repeat it for several.",
             ),
             option(
                 "--criterion",

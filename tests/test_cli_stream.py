@@ -235,7 +235,7 @@ def test_a_truncated_file(folder, tmp_path):
         result = run("evaluate", tmp_path / name, *ALL)
         assert result.exit_code == 2
         assert "cannot be read" in result.output
-    assert "Row #3002: Expected 4 columns" in result.output
+    assert "row 3,002 of the file (1,2,3,4,5,6) has 6 cells, and the header 4" in result.output
 
 
 def test_an_error_says_how_many_rows_are_read(folder, monkeypatch, tmp_path):

@@ -8,13 +8,13 @@ from typing import Any
 
 import jax
 import numpy as np
-import pandas
 
 import jaxmetrics as jm
 from jaxmetrics._base.types import FloatArray, Items
-from jaxmetrics._base.words import percent_text
+from jaxmetrics._base.words import percent_text, some_of, visible
 from jaxmetrics._report import _figures
 from jaxmetrics._report._drawn import drawn
+from jaxmetrics._report._duplicates import n_duplicates_of, notes_of_duplicates
 from jaxmetrics._report._evaluation import (
     Drawing,
     Drawn,
@@ -78,7 +78,12 @@ def evaluate_problem(
     work[_FACTS] = partial(_facts_of_problem, problem, settings)
     found, notes = carry_out(work, settings, tell)
     facts = found.pop(_FACTS)
-    notes = [*problem.notes, *(x.note for x in problem.slices if x.note), *notes]
+    notes = [
+        *problem.notes,
+        *notes_of_duplicates(problem),
+        *(x.note for x in problem.slices if x.note),
+        *(_as_of_a_command(x, problem, settings) for x in notes),
+    ]
     ranks = ranks_of(problem.scores) if problem.slices else None
     in_slices: list[Any] = []
     for x in problem.slices:  # in turn: each warning names its slice
@@ -140,6 +145,28 @@ def _drawn(
     drawings = _figures.drawings_of(table, problem.names, settings, measures, **shown)
     found = {x.name: drawn(x, settings.style, with_files=with_files) for x in drawings}
     return best, drawings, found
+
+
+def _as_of_a_command(note: str, problem: Problem, settings: Settings) -> str:
+    """A note of the library in the command's words, with the names of columns."""
+    scores, labels, weights, amounts = problem[3:7]
+    if note.startswith("the metric is undefined") and amounts is not None:  # no other metric is
+        return (
+            "the amounts of the positives are all 0, so recall by amount is undefined: pass other "
+            "amounts, or none"
+        )
+    if " is within a tie of " not in note:
+        return note
+    recall = partial(jm.recall_at_fpr, max_fpr=settings.max_fpr)
+    with jax.enable_x64(True):
+        tied = [
+            visible(name)
+            for name, row in zip(problem.names, scores, strict=True)
+            if tied_limits(recall, Items(row, labels, weights)) is not None
+        ]
+    found, _, _ = note.partition(": compare")
+    of_models = found.replace(" negatives:", f" negatives in the scores {some_of(tied)}:")
+    return f"{of_models}: compare the models by partial AUC"
 
 
 def _tests_slices(column: Column, problem: Problem) -> bool:
@@ -210,7 +237,7 @@ def _facts_of_problem(
         "n_items": len(labels),
         "n_positive": int(labels.sum()),
         "n_tied": {name: _n_tied(row) for name, row in zip(problem.names, scores, strict=True)},
-        "n_duplicates": _n_duplicates([labels, *scores]),
+        "n_duplicates": n_duplicates_of(problem),
         "n_infinite": int(np.isinf(scores).sum()),
         "cluster": problem.cluster,
         "n_clusters": _n_clusters(problem),
@@ -219,11 +246,6 @@ def _facts_of_problem(
         "fn_cost": settings.fn_cost,
         "prevalence": settings.prevalence,
     }
-
-
-def _n_duplicates(columns: Sequence[Any]) -> int:
-    """The number of rows that repeat an earlier one."""
-    return int(pandas.DataFrame(dict(enumerate(columns))).duplicated().sum())
 
 
 def _n_tied(scores: FloatArray) -> int:

@@ -171,6 +171,8 @@ def positives_among(
             "0 and 1 in all rows and files"
         )
     if len(distinct) > 2:
+        if name in distinct:
+            raise _repeated_header("label", name)
         raise InputError(
             f"label {quoted(name)} must be binary but has more than 2 distinct values, "
             f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two"
@@ -196,6 +198,13 @@ def positives_among(
             f"as --positive, {_quoted(distinct[0])} or {_quoted(distinct[1])}{elsewhere}"
         )
     return [text for text, value in zip(raw, values, strict=True) if value in chosen]
+
+
+def _repeated_header(role: str, name: str) -> InputError:
+    return InputError(
+        f"{role} {quoted(name)} has its own name among its values, so the header occurs again "
+        "below, as where files were joined: delete its other copies"
+    )
 
 
 def _is_positive(value: Any, positive: str | None) -> bool:
@@ -246,6 +255,8 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     # Texts that are not numbers become NaN here, and are refused below.
     numbers = pandas.to_numeric(typed(column), errors="coerce")
     odd = column[np.asarray(numbers.isna() | np.iscomplexobj(numbers)) & column.notna()]
+    if len(odd) and odd.iloc[0] == name:
+        raise _repeated_header(role, name)
     if len(odd) and _THOUSANDS.fullmatch(str(odd.iloc[0])):
         raise InputError(
             f"{role} {quoted(name)} has a comma in {_quoted(odd.iloc[0])}: write numbers without "

@@ -7,6 +7,8 @@ import csv
 import gzip
 import io
 import re
+import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -26,6 +28,8 @@ _SAMPLE = 1 << 20  # bytes whose rows are counted
 MISSING = (*pyarrow.csv.ConvertOptions().null_values, "<NA>", "None", "NAN")
 
 _ENDS = re.compile(r"\r\n|\r|\n")
+# A first line that Excel writes: it names the separator, and is no header.
+_DECLARED = re.compile(rb'(?:\xef\xbb\xbf)?"?sep=([ -~\t])"?[\r\n]', re.IGNORECASE)
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?\s*", re.IGNORECASE)
 
 
@@ -34,22 +38,40 @@ class _Lines(io.RawIOBase):
 
     def __init__(self, source: BinaryIO) -> None:
         self.source, self.n_lines, self.has_quotes, self.tail = source, 0, False, b""
+        self.wanted = True  # False once nobody needs more of it
+        self.released = threading.Event()  # set once Arrow has let go of it
 
     def readable(self) -> bool:
         return True
 
     def read(self, size: int = -1) -> bytes:
-        data = self.source.read(size)
+        data = self.source.read(size) if self.wanted else b""
         self.n_lines += data.count(b"\n")
         self.has_quotes = self.has_quotes or b'"' in data
         self.tail = (self.tail + data)[-_SAMPLE:] if data else self.tail
         return data
 
-    def are_rows(self, n_rows: int) -> bool:
-        """Whether each line surely was one row, so that no quote can have swallowed any."""
+    def are_rows(self, n_rows: int, n_before: int) -> bool:
+        """Whether each line surely was one row, so that no quote can have swallowed any.
+
+        `n_before` lines, such as the header, come before the rows.
+        """
         ended = self.tail.endswith(b"\n")
         last = self.tail.rstrip(b"\r\n").rpartition(b"\n")[2]
-        return self.n_lines + (not ended) == n_rows + 1 and last.count(b'"') % 2 == 0
+        return self.n_lines + (not ended) == n_rows + n_before and last.count(b'"') % 2 == 0
+
+
+class _Lent:
+    """Lines as Arrow has them: all that keeps this object is Arrow."""
+
+    closed = False
+
+    def __init__(self, lines: _Lines) -> None:
+        self.read = lines.read  # no method of its own, which the traceback of an error would keep
+        weakref.finalize(self, lines.released.set)
+
+    def close(self) -> None:
+        """Leave the file open, which others close."""
 
 
 @contextmanager
@@ -85,15 +107,27 @@ _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
 
 
 def separator_of(path: Path, separator: str | None) -> str:
-    """The separator that was asked for, or that of the format."""
-    return separator or ("\t" if (ending_of(path) or "").startswith(".tsv") else ",")
+    """The separator that was asked for, that of Excel's first line, or that of the format."""
+    default = "\t" if (ending_of(path) or "").startswith(".tsv") else ","
+    return separator or _declared(path) or default
 
 
-def _reader(source: Any, names: Sequence[str], separator: str) -> Any:
+def _declared(path: Path) -> str | None:
+    """The separator of a first line such as `sep=;`, if there is one."""
+    with _opened(path) as (source, _):
+        found = _DECLARED.match(source.read(16))
+    return None if found is None else found[1].decode()
+
+
+def _reader(lines: _Lines, names: Sequence[str], separator: str, n_skipped: int) -> Any:
     return pyarrow.csv.open_csv(
-        source,
-        # Threads would read ahead, and their errors would not say in which row.
-        read_options=pyarrow.csv.ReadOptions(block_size=_BLOCK, use_threads=False),
+        # A name would keep the lent lines, as the traceback of an error has this frame. The stream
+        # copies blocks: threads of Arrow then free them without Python, at any time.
+        pyarrow.BufferedInputStream(pyarrow.PythonFile(_Lent(lines), "r"), _BLOCK),
+        # Threads would parse ahead, and their errors would not say in which row.
+        read_options=pyarrow.csv.ReadOptions(
+            block_size=_BLOCK, use_threads=False, skip_rows=n_skipped
+        ),
         parse_options=pyarrow.csv.ParseOptions(delimiter=separator, newlines_in_values=True),
         convert_options=pyarrow.csv.ConvertOptions(
             include_columns=names,
@@ -134,7 +168,10 @@ def _rows(path: Path, separator: str | None, **options: Any) -> Iterator[Any]:
         _opened(path) as (source, _),
         io.TextIOWrapper(source, "utf-8-sig", "surrogateescape", newline="") as file,
     ):
-        yield csv.reader(file, delimiter=separator_of(path, separator), **options)
+        rows = csv.reader(file, delimiter=separator_of(path, separator), **options)
+        if _declared(path) is not None:
+            next(rows)
+        yield rows
 
 
 def n_rows_of(path: Path) -> float:
@@ -149,10 +186,11 @@ def batches_of(
 ) -> Iterator[tuple[Any, float]]:
     """Batches of the named columns as text, each with the share of the file that is read."""
     size, n_rows = path.stat().st_size, 0
+    between, n_skipped = separator_of(path, separator), int(_declared(path) is not None)
     with _opened(path) as (source, raw):
         lines = _Lines(source)
         try:
-            for batch in _reader(lines, names, separator_of(path, separator)):
+            for batch in _reader(lines, names, between, n_skipped):
                 n_rows += len(batch)
                 yield batch.to_pandas(), min(raw.tell() / size, 1.0)
         except pyarrow.ArrowInvalid as error:
@@ -164,7 +202,12 @@ def batches_of(
             if lines.has_quotes:
                 _check_quotes(path, names, separator)  # a quote may be the cause
             raise
-        if lines.has_quotes and not lines.are_rows(n_rows):
+        finally:
+            # A thread of Arrow reads ahead. If it still did so while Python ends, as after an
+            # error, the process would abort. No block of lines takes a minute.
+            lines.wanted = False
+            lines.released.wait(60)
+        if lines.has_quotes and not lines.are_rows(n_rows, n_skipped + 1):
             _check_quotes(path, names, separator)
 
 

@@ -28,8 +28,16 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 TAB = "\t"
 ROWS = 1 << 18  # of a Parquet file at a time
 
-# What a parser says, and the row that it quotes.
-_ROW = re.compile(r"(.*Expected \d+ columns, got \d+: |.*)(.*)")
+# What parsers say of a row, which is quoted; and of packed files, with what to do.
+_RAGGED = re.compile(r".*Row #(\d+): Expected (\d+) columns, got (\d+): (.*)")
+_ADVICE = {
+    "Not a gzipped file": "leave .gz out of its name if it is not packed, or pack it with gzip",
+    "Invalid data stream": "leave .bz2 out of its name if it is not packed, or pack it with bzip2",
+    "Unknown frame descriptor": "leave .zst out of its name if it is not packed, or pack it with "
+    "zstd",
+    "ended before the end-of-stream marker": "the file lacks its end: copy or pack it again",
+    "Truncated compressed stream": "the file lacks its end: copy or pack it again",
+}
 
 # A DataFrame of some rows, and the share of the file that is read.
 Read = tuple[Any, float]
@@ -234,5 +242,17 @@ def _parsed(path: Path, parse: Callable[[], Any], where: str = "cannot be read")
         raise
     except Exception as error:  # parsers differ in what they raise on a damaged file
         reason = str(error).strip().partition("\n")[0].rstrip(".") or type(error).__name__
-        said, row = _ROW.fullmatch(reason).groups()  # type: ignore[union-attr]  # matches all
-        raise InputError(f"{path.name} {where}: {shortened(said, 120)}{shortened(row)}") from None
+        raise InputError(f"{path.name} {where}: {_with_advice(reason)}") from None
+
+
+def _with_advice(reason: str) -> str:
+    """What a parser says, and what to do about it if that is known."""
+    if ragged := _RAGGED.fullmatch(reason):
+        row, expected, n, text = ragged.groups()
+        return (
+            f"row {int(row):,} of the file ({shortened(text)}) has {n} cell{'s' * (n != '1')}, and "
+            f"the header {expected}: write a cell for each column, and quotes around texts that "
+            "hold the separator"
+        )
+    advice = next((f": {x}" for said, x in _ADVICE.items() if said in reason), "")
+    return f"{shortened(reason, 120)}{advice}"

@@ -52,7 +52,7 @@ def column_of(name: str, column: Any) -> Column:
     if (found := times_of(name, column)) is not None:
         codes, values = _with_missing(found.codes, found.values)
         lacking = len(values) - len(found.values)
-        notes = []
+        notes = [found.note] if found.note else []
         if unit_of_name(name) is None and pandas.api.types.is_numeric_dtype(column):
             first, unit = int(column.dropna().iloc[0]), found.given or found.unit
             notes.append(
@@ -66,8 +66,14 @@ def column_of(name: str, column: Any) -> Column:
         times = np.append(found.times, lacking * [np.nan])
         return Column(name, values, codes, times, found.unit, "; ".join(notes))
     odd = no_date_among(name, column.dropna().unique().tolist())
+    notes = []
     numeric = pandas.api.types.is_numeric_dtype(column)
-    if numeric and column.nunique() > MOST_VALUES:
+    if numeric and (n := column.nunique()) > MOST_VALUES:
+        if (column.dropna() % 1 == 0).all():
+            notes.append(
+                f"slice {name!r} has {n:,} distinct whole numbers, so slices are ranges of them: "
+                f"if they are ids, pass a column of groups of ids with at most {MOST_VALUES} values"
+            )
         column = column.astype(np.float64)
         # Between two infinite values there is no mean.
         shares = np.arange(1, _PARTS) / _PARTS
@@ -98,12 +104,16 @@ def column_of(name: str, column: Any) -> Column:
             f"slice {name!r} has several values that are written {alike[0]}, such as a number and "
             "a text: make them one, or write them differently"
         )
-    note = ""
-    if dated:
-        note = f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"
     if odd is not None:
-        note = f"slice {name!r} is not taken as time, because {odd} is no date: correct or drop it"
-    return Column(name, values, codes, note=note)
+        notes.append(
+            f"slice {name!r} is not taken as time, because {odd} is no date: write it as "
+            "2026-03-15, or drop it"
+        )
+    elif dated:
+        notes.append(
+            f"slice {name!r} is in the order of its texts: write dates as 2026-03 or 2026-03-15"
+        )
+    return Column(name, values, codes, note="; ".join(notes))
 
 
 def _with_missing(

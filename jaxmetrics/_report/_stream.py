@@ -85,9 +85,10 @@ def evaluate_stream(
                 f"{file.path.name} cannot be read in batches: leave --stream out, or convert it to "
                 f"one of {', '.join(STREAMED)}"
             )
-    items = items_of(source, tell, label=label, scores=scores, positive=positive, dropped=dropped)
     try:
-        for batch in items:
+        for batch in items_of(
+            source, tell, label=label, scores=scores, positive=positive, dropped=dropped
+        ):
             labels, rows = batch.labels, _rounded_down(batch.scores)
             if bins is None:
                 first = slice(_ROWS)

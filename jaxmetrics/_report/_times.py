@@ -40,6 +40,11 @@ _OTHER = re.compile(
 _NUMBER = re.compile(r"(19|20)\d{4}(\d{2})?")
 
 # Words of a column's name that say that its whole numbers are in order of time.
+# No count of days, or of longer units, has as many digits; dates in other forms have.
+_NO_COUNT = 10**7
+# Seconds since 1970, from 2001 to 2033, and finer units. Numbers such as 2026031512 are above them.
+_EPOCH = range(10**9, 2 * 10**9)
+_CLOCKS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 _NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
 
 
@@ -52,6 +57,7 @@ class Times(NamedTuple):
       times: `[values]`, in units from the first value.
       unit: such as "month".
       given: the unit of the column itself, if it had too many values.
+      note: how its numbers were taken, if they are of a clock.
     """
 
     values: tuple[str, ...]
@@ -59,6 +65,7 @@ class Times(NamedTuple):
     times: FloatArray
     unit: str
     given: str | None = None
+    note: str = ""
 
 
 def times_of(name: str, column: Any) -> Times | None:
@@ -81,6 +88,8 @@ def times_of(name: str, column: Any) -> Times | None:
         found = _dates_of_numbers(distinct.tolist(), unit)
         if found is not None:
             return _periods(*found, codes)
+        if unit is not None and (since := _since_epoch(name, distinct, codes)) is not None:
+            return since
         if unit is None or no_date_among(name, distinct.tolist()) is not None:
             return None
         return _numbers(distinct, codes, unit)
@@ -99,7 +108,8 @@ def no_date_among(name: str, values: Sequence[Any]) -> str | None:
     """The first value that is no date, if some are not, and half or more are; else None.
 
     Dates are texts in a form that is read, or whole numbers in a column whose name says that it is
-    of time. Other whole numbers are no times in any case.
+    of time. Other whole numbers are no times in any case. Also the first value if none is a date,
+    and whole numbers are too large to count days.
     """
     if not values:
         return None
@@ -116,6 +126,8 @@ def no_date_among(name: str, values: Sequence[Any]) -> str | None:
         dated |= pandas.to_datetime(given, format=form, errors="coerce").notna()
     if unit == "week":
         dated |= [mondays_of([x]) is not None for x in texts]
+    if not dated.any() and all(map(str.isdigit, texts)) and max(map(int, texts)) >= _NO_COUNT:
+        return texts[0]
     return _odd_one(dated, texts)
 
 
@@ -140,6 +152,21 @@ def _numbers(distinct: Any, codes: Any, unit: str) -> Times | None:
     found, place = np.unique(distinct, return_inverse=True)
     values = tuple(map(str, found.tolist()))
     return Times(values, _placed(place, codes), found - float(found[0]), unit)
+
+
+def _since_epoch(name: str, distinct: Any, codes: Any) -> Times | None:
+    """Seconds since 1970, or finer units, as dates in UTC, if there are several."""
+    for power, (short, clock) in enumerate(_CLOCKS.items()):
+        if all(x // 1000**power in _EPOCH for x in distinct.tolist()):
+            stamps = pandas.DatetimeIndex(pandas.to_datetime(distinct, unit=short))
+            found = _periods(stamps, "day", codes)
+            if found is None or len(found.values) < 2:
+                return None
+            return found._replace(
+                note=f"whole numbers of slice {quoted(name)} are taken as {clock} since 1970, in "
+                f"UTC, such as {distinct[0]} for {stamps[0]:%Y-%m-%d}"
+            )
+    return None
 
 
 def _dates_of_numbers(names: list[int], unit: str | None) -> tuple[Any, str] | None:

@@ -189,6 +189,8 @@ def test_what_is_undefined_is_null_and_a_dash(folder):
     assert result.exit_code == 0
     assert " - " in result.stdout
     assert "nan" not in result.stdout
+    assert "the amounts of the positives are all 0, so recall by amount is" in result.stdout
+    assert "a class is absent" not in result.stdout
 
 
 def test_notes_of_the_library_are_lines_under_the_tables(perfect, recwarn):

@@ -116,7 +116,9 @@ def test_demo_compares_three_classifiers(demo):
     assert report["n_items"] == 899
     assert report["n_positive"] == 87
     (warning,) = report["warnings"]  # neighbours are few, so that their shares tie
-    assert re.search("limit of the FPR, 0.02, is within a tie of 7 negatives", warning)
+    tie = "limit of the FPR, 0.02, is within a tie of 7 negatives in the scores nearest neighbours:"
+    assert tie in warning
+    assert warning.endswith(": compare the models by partial AUC")
     for values in map(values_of, report["models"].values()):
         assert 0.9 < values["roc_auc"] <= 1
         assert 0.7 < values["partial_auc"] < values["roc_auc"]

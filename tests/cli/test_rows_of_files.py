@@ -1,6 +1,8 @@
 """Rows with quotes and newlines, encodings, and files that both readers refuse."""
 
+import gzip
 import re
+import time
 
 import numpy as np
 import pandas as pd
@@ -18,8 +20,8 @@ from jaxmetrics._report import _csv
         (with_text(99, '"open'), "a quote in line 101 is not closed"),
         ([*with_text(20, '"x')[:50], '0,5,"y', *ROWS[51:]], "a quote in line 22 is not closed, or"),
         ([*with_text(20, '"x')[:50], '0,5,y"', *ROWS[51:]], "in line 22 closes in line 52"),
-        (with_text(50, "x,y"), "Row #52: Expected 3 columns, got 4"),
-        ([*ROWS, "1,2"], "Row #102: Expected 3 columns, got 2"),
+        (with_text(50, "x,y"), "row 52 of the file (0,5.0,x,y) has 4 cells, and the header 3"),
+        ([*ROWS, "1,2"], "row 102 of the file (1,2) has 2 cells, and the header 3"),
     ],
 )
 def test_no_row_is_lost_to_a_quote(tmp_path, rows, words):
@@ -71,6 +73,8 @@ def test_texts_may_hold_newlines(tmp_path):
         ("y,a", ["yes ,2", "no,1"], {}, "has the values 'no' and 'yes': say which"),
         ("y,a", ["yes ,2", "no,1", "so,1"], {}, "distinct values, 'no', 'so', 'yes': pass"),
         ("y,a", ["yes ,2"], {"positive": "yes"}, "only one class, 'yes': pass"),
+        ("y,a", ["1,2", "y,a", "0,1"], {}, "label 'y' has its own name among its values"),
+        ("y,a", ["y,2", "1,a", "y,1"], {"positive": "y"}, "score 'a' has its own name among its"),
     ],
 )
 def test_both_readers_refuse(tmp_path, header, rows, options, words):
@@ -83,10 +87,49 @@ def test_an_error_quotes_little_of_a_row(tmp_path):
     """Whole, if it is short."""
     rows = ["1,.3,x", "0,.2,x", "1,2," + "secret " * 40 + ",9"]
     sentence = refusal(file_of(tmp_path, rows))
-    (quote,) = re.findall(r"Row #4: Expected 3 columns, got 4: (.*)", sentence)
+    (quote,) = re.findall(r"row 4 of the file \((.*)\) has 4 cells", sentence)
     assert len(quote) <= 80
     assert quote.startswith("1,2,secret secret")
-    assert refusal(file_of(tmp_path, ["1,.3,x", "0,.2,x,y"])).endswith("got 4: 0,.2,x,y")
+    assert refusal(file_of(tmp_path, ["1,.3,x", "0,.2,x,y"])).endswith(
+        "row 3 of the file (0,.2,x,y) has 4 cells, and the header 3: write a cell for each column, "
+        "and quotes around texts that hold the separator"
+    )
+
+
+def test_after_an_error_arrow_has_let_go_of_the_file(tmp_path, monkeypatch):
+    """One of its threads that still needs Python as the process ends would abort it."""
+    opened = []
+
+    class Lines(_csv._Lines):
+        def __init__(self, source):
+            super().__init__(source)
+            opened.append(self)
+
+    monkeypatch.setattr(_csv, "_Lines", Lines)
+    numbers = np.random.default_rng(0).random(20_000)
+    packed = gzip.compress("\n".join(["y,a", *(f"0,{x}" for x in numbers)]).encode())
+    cut = tmp_path / "x.csv.gz"
+    cut.write_bytes(packed[:-1000])
+    before = time.monotonic()
+    for path in (cut, file_of(tmp_path, [*ROWS, "1"]), file_of(tmp_path, [], name="y.csv")):
+        opened.clear()
+        refusal(path)
+        assert opened
+        assert all(x.released.is_set() for x in opened)
+    assert time.monotonic() - before < 30  # it need not be waited for
+
+
+@pytest.mark.parametrize("first", ["sep=;\r", '\ufeff"sep=;"'])
+def test_the_separator_of_a_first_line_of_excel(tmp_path, first):
+    rows = [f'{i % 2};{i / 10};"a;\nb"' for i in range(100)]
+    path = file_of(tmp_path, ["y;a;text", *rows], header=first)
+    problem = _report.problem_of_file(path, label="y", scores=["a"])
+    np.testing.assert_array_equal(problem.scores[0], np.arange(100) / 10)
+    assert "its columns are y, a, text" in refusal(path, label="no")
+    bare = [row.replace("\n", "") for row in rows]
+    assert "row 103 of the file (1;2)" in refusal(file_of(tmp_path, ["y;a;t", *bare, "1;2"], first))
+    path = file_of(tmp_path, ["y;a;t", *bare, '1;2;"open'], first)
+    assert "a quote in line 103 is not closed" in refusal(path)
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet"])

@@ -1,5 +1,6 @@
 """Errors, help and progress of the command, and what a process of it imports."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -40,9 +41,12 @@ GOOD = ("--label", "y", "--score", "a")
         ("x.csv", "\n\n", GOOD, ["empty"]),
         ("x.npz", "", GOOD, ["empty"]),
         ("x.csv", "y,a\n", GOOD, ["no rows"]),
-        ("x.csv", "y,a\n1,2\n0,1,5\n", GOOD, ["cannot be read", "Expected 2 columns"]),
+        ("x.csv", "y,a\n1,2\n0,1,5\n", GOOD, ["cannot be read", "3 cells, and the header 2"]),
         ("x.csv", b"\x80\xff\n\x00", GOOD, ["save it in UTF-8"]),
-        ("x.csv.gz", "not gzip", GOOD, ["cannot be read"]),
+        ("x.csv.gz", "not gzip", GOOD, ["cannot be read", "leave .gz out of its name"]),
+        ("x.csv.gz", gzip.compress(b"y,a\n1,2\n", mtime=0)[:-9], GOOD, ["copy or pack it again"]),
+        ("x.csv.bz2", "not bzip2", GOOD, ["cannot be read", "leave .bz2 out of its name"]),
+        ("x.csv.zst", "not zstd", GOOD, ["cannot be read", "leave .zst out of its name"]),
         ("x.parquet", "not parquet", GOOD, ["cannot be read"]),
         ("x.npz", "not an archive", GOOD, ["cannot be read", "savez"]),
         ("x.npz", {"y": [0, 1], "a": [1.0]}, GOOD, ["y [2], a [1]", "one length"]),

@@ -166,8 +166,10 @@ def test_columns_of_many_numbers_are_cut_in_fifths():
     assert len(column.values) == 5
     assert (np.bincount(column.codes) == 20).all()
     assert column.values[:2] == ("0 to 9.5", "10 to 19.5")
-    times = _slices.column_of("time", pd.Series(1_700_000_000 + np.arange(100)))
-    assert times.values[0] == "1700000000 to 1700000019"
+    assert not column.note
+    ids = _slices.column_of("store", pd.Series([*range(100, 125), None]))
+    assert ids.values == ("100 to 104", *ids.values[1:5], "missing")
+    assert "slice 'store' has 25 distinct whole numbers, so slices are ranges of them" in ids.note
     none = _slices.column_of("c", pd.Series(["missing", "a", None]))
     assert none.values == ("a", "missing", "(missing)")
     few = _slices.column_of("age", pd.Series([3, 1, None, 3]))
@@ -175,3 +177,38 @@ def test_columns_of_many_numbers_are_cut_in_fifths():
     assert few.codes.tolist() == [1, 0, 2, 1]
     with pytest.raises(_report.InputError, match="'id' has 30 distinct values, more than 20"):
         _slices.column_of("id", pd.Series([f"x{i}" for i in range(30)]))
+
+
+@pytest.mark.parametrize(
+    ("clock", "factor"),
+    [("seconds", 1), ("milliseconds", 10**3), ("microseconds", 10**6), ("nanoseconds", 10**9)],
+)
+def test_numbers_of_a_clock_are_dates(clock, factor):
+    """A trend would be one per second, and called one per day."""
+    seconds = 1_735_689_600 + 86_400 * np.array([0, 3, 1, 1])
+    found = _slices.column_of("day", pd.Series([*(factor * seconds).tolist(), None], dtype="Int64"))
+    assert found.values == ("2025-01-01", "2025-01-02", "2025-01-04", "missing")
+    np.testing.assert_array_equal(found.times, [0, 1, 3, np.nan])
+    assert found.unit == "day"
+    words = f"taken as {clock} since 1970, in UTC, such as {seconds[0] * factor} for 2025-01-01"
+    assert words in found.note
+    weeks = factor * (1_735_689_600 + 86_400 * np.arange(60))
+    assert "too many days, so slices are by week" in _slices.column_of("day", pd.Series(weeks)).note
+    assert _slices.column_of("store", pd.Series(factor * seconds)).times is None
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("time", 1_700_000_000 + np.arange(100)),  # of one day
+        ("time", [1_700_000_000, 1_700_000_001]),
+        ("day", [15032026, 16032026]),
+        ("hour and day", [2026031512, 2026031513]),
+    ],
+)
+def test_numbers_too_large_to_count_days_are_no_times(name, values):
+    found = _slices.column_of(name, pd.Series(values))
+    assert found.times is None
+    words = f"not taken as time, because {values[0]} is no date: write it as 2026-03-15, or drop it"
+    assert words in found.note
+    assert ("slices are ranges of them" in found.note) == (len(values) > 20)

@@ -1,0 +1,49 @@
+"""Rows that repeat others: those of items that were copied, as where files overlap."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+
+from jaxmetrics._base.types import FloatArray
+from jaxmetrics._report._problem import Problem
+
+# Repeated rows that matter: at least this share of the rows.
+_LEAST = 0.01
+
+
+def n_duplicates_of(problem: Problem) -> int:
+    """The number of rows of label and scores that repeat an earlier one."""
+    return int(_rows(problem).duplicated().sum())
+
+
+def notes_of_duplicates(problem: Problem) -> list[str]:
+    """A note of copied items, if rows repeat, are mostly distinct and do not repeat by chance."""
+    rows = _rows(problem)
+    n, n_more = len(rows), int(rows.duplicated().sum())
+    n_repeated = int(rows.duplicated(keep=False).sum()) - n_more  # distinct rows that have copies
+    if 3 * n_more > 2 * n or n_repeated < _LEAST * n:
+        return []
+    if n_repeated <= 2 * min(map(_n_steps, problem.scores)):
+        return []
+    return [
+        f"{n_more:,} of {n:,} rows repeat the label and scores of an earlier row, and count again: "
+        "if items were copied, as where files overlap, drop their copies"
+    ]
+
+
+def _rows(problem: Problem) -> pandas.DataFrame:
+    return pandas.DataFrame(dict(enumerate([problem.labels, *problem.scores])))
+
+
+def _n_steps(scores: FloatArray) -> int:
+    """How many neighbouring values differ by one step, the least in their power of two.
+
+    Scores that are rounded, as to decimals or to float32, tie by chance, and then also differ by
+    one step of the rounding: about twice as many pairs of values do so as scores have ties.
+    """
+    values = np.unique(scores[np.isfinite(scores)])
+    gaps = pandas.Series(np.diff(values))
+    smaller = np.minimum(np.abs(values[1:]), np.abs(values[:-1]))  # the finer one, of floats
+    steps = gaps.groupby(np.frexp(smaller)[1]).transform("min")
+    return int((gaps <= 1.5 * steps).sum())
