@@ -300,7 +300,8 @@ def recall_of_slope(positives, negatives, max_fpr, level):
 
 def recall_box(positives, negatives, max_fpr, level):
     n0, n1 = len(negatives), len(positives)
-    q, order = min(2 * (1 - level), 0.45), np.sort(negatives)[::-1]
+    tail = stats.norm.sf(0.65 * stats.norm.isf((1 - level) / 2))
+    q, order = min(2 * (1 - level), tail), np.sort(negatives)[::-1]
     fewest, most = (int(stats.binom.ppf(x, n0, max_fpr)) for x in (q, 1 - q))
     low, high = 0.0, 1.0
     if fewest > 0 and (least := (positives > order[fewest - 1]).sum()):

@@ -26,6 +26,7 @@ from jaxmetrics.inference._intervals.rules import (
 # Jeffreys's limit holds up to the first number of positives that are missed, or found, and Wilson's
 # from the second on.
 _FEWEST = (2.0, 3.0)
+_OF_EACH = 0.65  # of the quantile: two errors add up to its root of two, if they are as large
 _STRICT = 1 / 40  # this part of alpha is the tail probability of the outermost limits
 _PRIOR = 2.0  # the power law's slope counts as this many negatives around the limit
 
@@ -139,8 +140,8 @@ def recall(
     binomial. The box has Jeffreys's lower limit for the height at the smallest likely number, and
     the upper one for the height at the largest. There the curve rises by a step, and its middle
     counts. Ties may make the step high: it is taken as 2 slope / n0 at most, or as one positive if
-    that is more. The tail probabilities for negatives and for positives are both liberal,
-    q = min(2 alpha, 0.45).
+    that is more. The tail probabilities for negatives and for positives are both liberal, as both
+    errors are seldom large together: q = min(2 alpha, P(Z > 0.65 z)), with z the normal quantile.
 
     No limit is further away than that of a conservative box, with tail probabilities alpha / 40
     for negatives and for positives. Wilson's limits for less than one draw would be, where many
@@ -190,5 +191,7 @@ def _of_draw(share: Array) -> Array:
 
 
 def _liberal(level: Any) -> Array:
-    found: Array = numerics.namespace(level).minimum(2 * (1 - level), 0.45)
+    z = distributions.normal_quantile((1 + level) / 2)
+    tail = distributions.normal_cdf(-_OF_EACH * z)
+    found: Array = numerics.namespace(level).minimum(2 * (1 - level), tail)
     return found
