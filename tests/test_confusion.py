@@ -203,3 +203,15 @@ def test_binary_needs_no_number_of_classes():
     close(compiled(jnp.array([1, 0, 1]), jnp.array([1, 1, 0])), 1 / 2)
     assert np.isnan(compiled(jnp.array([1, 0, 2]), jnp.array([1, 1, 0])))
     assert jm.recall([0, 1, 1], [1, 1, 0], where=[True, True, True]) == 0.5
+
+
+def test_large_whole_weights_stay_whole():
+    weights = np.array([2**31, 1, 1])
+    matrix = jm.confusion_matrix([1, 1, 0], [1, 1, 0], weights=weights)
+    assert np.array_equal(matrix, [[1, 0], [0, 2**31 + 1]])
+
+
+def test_no_items_with_weights_have_no_value_in_a_program():
+    none, weights = np.zeros(0, int), np.zeros(0)
+    assert np.isnan(jax.jit(lambda w: jm.accuracy(none, none, weights=w))(weights))
+    assert jm.confusion_matrix(none, none, weights=weights).dtype == jnp.float32

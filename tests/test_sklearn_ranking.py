@@ -154,3 +154,13 @@ def test_one_class_with_a_column_of_scores_for_each():
     same("roc_auc_score", [1, 1], [[0.2, 0.8], [0.3, 0.7]])
     with pytest.raises(ValueError, match="1d array"):
         ours.roc_auc_score([0, 1], [[0.2, 0.8], [0.3, 0.7]])
+
+
+@pytest.mark.parametrize("unit", [1e-100, 1e-17, 1e12])
+def test_the_unit_of_weights_drops_no_corner_of_a_curve(unit):
+    rng = np.random.default_rng(0)
+    labels, scores, weights = rng.integers(0, 2, 15), rng.normal(size=15), rng.random(15)
+    found = ours.roc_curve(labels, scores, sample_weight=unit * weights)
+    expected = theirs.roc_curve(labels, scores, sample_weight=weights)
+    for x, y in zip(found, expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-6)

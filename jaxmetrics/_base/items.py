@@ -106,5 +106,5 @@ def beyond_scale(
     largest = largest_weight(weights.dtype)
     library = namespace(weights) if where is None else namespace(weights, where)
     counted = weights if where is None else library.where(where, weights, 0)
-    highest = largest_over(library.max(counted, axis=-1), axis_name)
+    highest = largest_over(library.max(counted, axis=-1, initial=0), axis_name)
     return (highest > largest) | ((highest > 0) & (highest < 1 / largest))

@@ -258,8 +258,9 @@ def sums_of_rows(ids: Array, amounts: Array, n: int) -> Array:
     if amounts.dtype == bool:
         bins, weights = bins[weights], None
     sums: Any = np.bincount(bins, weights, math.prod(batch) * (n + 1))
-    found: Array = sums.reshape(*batch, n + 1)[..., :n]
-    return found if numerics.is_inexact(amounts) else found.astype(np.int64)
+    kind = np.float64 if numerics.is_inexact(amounts) else np.int64
+    found: Array = sums.reshape(*batch, n + 1)[..., :n].astype(kind)
+    return found
 
 
 def sum_where(cell: Array, amounts: Array) -> Array:

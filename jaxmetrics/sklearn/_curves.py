@@ -59,7 +59,8 @@ def roc_curve(
     """
     fps, tps, thresholds = _points(y_true, y_score, pos_label, sample_weight)
     if drop_intermediate:
-        fps, tps, thresholds = _select(bends(fps, tps), fps, tps, thresholds)
+        rates = (x / (x[-1] or 1) for x in (fps, tps))  # whose rounding is known
+        fps, tps, thresholds = _select(bends(*rates), fps, tps, thresholds)
     fps, tps, thresholds = _with_origin(fps, tps, thresholds)
     warn_undefined_rates(fps[-1] > 0, tps[-1] > 0)
     return _rates(fps), _rates(tps), thresholds

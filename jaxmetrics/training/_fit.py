@@ -180,7 +180,13 @@ def fit(
         evaluate(carry[0])
         if values[-1] > values[best[1]]:
             best = carry[0], i + 1
-    if not np.nan_to_num(losses).any():
+    if np.isnan(losses).any():
+        warn(
+            f"the loss is NaN after step {length * int(np.isnan(losses).argmax()):,}, as after "
+            "steps that are too large: lower the learning rate; params are those of the best "
+            "checkpoint before"
+        )
+    elif not np.any(losses):
         warn(
             f"nothing was learned: the loss of all steps is {losses[0]:g}, as that of pairs is in "
             "data or batches without a class, such as a batch of one item"

@@ -94,6 +94,13 @@ def test_a_loss_that_is_always_0_is_told(batch):
         fit(loss=loss, train=train, batch=batch, key=KEY)
 
 
+def test_a_loss_that_diverges_is_told():
+    with pytest.warns(UserWarning, match="the loss is NaN after step .*: lower the learning rate"):
+        fit(
+            optimizer=optax.sgd(1e30), loss=partial(jm.losses.pairwise_auc_loss, surrogate="square")
+        )
+
+
 def test_an_option_of_a_loss_that_is_missing_is_told():
     with pytest.raises(TypeError, match=r"'max_fpr': fit calls .*partial\(loss, max_fpr"):
         fit(loss=jm.losses.partial_auc_loss)

@@ -101,9 +101,10 @@ def weighted_arrays(
 
 
 def _summable(weights: HostOrDeviceArray) -> HostOrDeviceArray:
-    """Integers whose sums could exceed 64 bits become floats."""
+    """Integers whose sums a float64 might not hold, which NumPy adds up, become floats."""
     array = unwrapped(weights)
-    return array if array is not weights and array.max(initial=0) >= 2**31 else weights
+    most = float(array.max(initial=0)) * array.size if array is not weights else 0
+    return array if most >= 2**53 else weights
 
 
 def check_axis(
