@@ -300,7 +300,7 @@ def recall_of_slope(positives, negatives, max_fpr, level):
 
 def recall_box(positives, negatives, max_fpr, level):
     n0, n1 = len(negatives), len(positives)
-    tail = stats.norm.sf(0.65 * stats.norm.isf((1 - level) / 2))
+    tail = stats.norm.sf(0.46 * stats.norm.isf((1 - level) / 2) ** 1.5)
     q, order = min(2 * (1 - level), tail), np.sort(negatives)[::-1]
     fewest, most = (int(stats.binom.ppf(x, n0, max_fpr)) for x in (q, 1 - q))
     low, high = 0.0, 1.0

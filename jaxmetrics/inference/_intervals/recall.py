@@ -26,7 +26,7 @@ from jaxmetrics.inference._intervals.rules import (
 # Jeffreys's limit holds up to the first number of positives that are missed, or found, and Wilson's
 # from the second on.
 _FEWEST = (2.0, 3.0)
-_OF_EACH = 0.65  # of the quantile: two errors add up to its root of two, if they are as large
+_OF_EACH = 0.46  # of z^1.5: at 95 %, the quantile for 2 alpha
 _STRICT = 1 / 40  # this part of alpha is the tail probability of the outermost limits
 _PRIOR = 2.0  # the power law's slope counts as this many negatives around the limit
 
@@ -141,7 +141,8 @@ def recall(
     the upper one for the height at the largest. There the curve rises by a step, and its middle
     counts. Ties may make the step high: it is taken as 2 slope / n0 at most, or as one positive if
     that is more. The tail probabilities for negatives and for positives are both liberal, as both
-    errors are seldom large together: q = min(2 alpha, P(Z > 0.65 z)), with z the normal quantile.
+    errors are seldom large together: q = min(2 alpha, P(Z > 0.46 z^1.5)), with z the normal
+    quantile, which at low levels leaves the box to tell little.
 
     No limit is further away than that of a conservative box, with tail probabilities alpha / 40
     for negatives and for positives. Wilson's limits for less than one draw would be, where many
@@ -192,6 +193,6 @@ def _of_draw(share: Array) -> Array:
 
 def _liberal(level: Any) -> Array:
     z = distributions.normal_quantile((1 + level) / 2)
-    tail = distributions.normal_cdf(-_OF_EACH * z)
+    tail = distributions.normal_cdf(-_OF_EACH * z**1.5)
     found: Array = numerics.namespace(level).minimum(2 * (1 - level), tail)
     return found
