@@ -80,7 +80,7 @@ def evaluate_problem(
     facts = found.pop(_FACTS)
     notes = [
         *problem.notes,
-        *notes_of_duplicates(problem),
+        *notes_of_duplicates(problem, facts["n_duplicates"]),
         *(x.note for x in problem.slices if x.note),
         *(_as_of_a_command(x, problem, settings) for x in notes),
     ]

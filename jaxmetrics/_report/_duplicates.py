@@ -17,14 +17,16 @@ def n_duplicates_of(problem: Problem) -> int:
     return int(_rows(problem).duplicated().sum())
 
 
-def notes_of_duplicates(problem: Problem) -> list[str]:
-    """A note of copied items, if rows repeat, are mostly distinct and do not repeat by chance."""
-    rows = _rows(problem)
-    n, n_more = len(rows), int(rows.duplicated().sum())
-    n_repeated = int(rows.duplicated(keep=False).sum()) - n_more  # distinct rows that have copies
-    if 3 * n_more > 2 * n or n_repeated < _LEAST * n:
+def notes_of_duplicates(problem: Problem, n_more: int) -> list[str]:
+    """A note of copied items, if rows repeat, are mostly distinct and do not repeat by chance.
+
+    `n_more` is that of `n_duplicates_of`.
+    """
+    n = len(problem.labels)
+    if n_more < _LEAST * n or 3 * n_more > 2 * n:
         return []
-    if n_repeated <= 2 * min(map(_n_steps, problem.scores)):
+    repeated = int(_rows(problem).duplicated(keep=False).sum()) - n_more  # distinct, with copies
+    if repeated < _LEAST * n or repeated <= 2 * min(map(_n_steps, problem.scores)):
         return []
     return [
         f"{n_more:,} of {n:,} rows repeat the label and scores of an earlier row, and count again: "

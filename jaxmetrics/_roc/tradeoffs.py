@@ -207,20 +207,21 @@ def _of_exchanged(
     if items.weights is not None or order_of_few(min_sensitivity) is not Part.NONE:
         return None
     items = Items(*at_hand(*at_least_one(items)))
-    of_exchanged = partial(sensitivity_at_specificity.record.evaluated, exchanged(items))
     options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}
+    of_items = sensitivity_at_specificity.record.evaluated
     if not return_threshold:
-        value: Array = of_exchanged(options)
+        value: Array = of_items(exchanged(items), options)
         return value
     given, dtype = items.scores.dtype, numerics.default_float()
+    exact = holds(dtype, given)
     alone = isinstance(items.scores, np.ndarray) and items.scores.ndim == 1
     selected = numerics.is_inexact(items.scores) and not np.ndim(min_sensitivity)
-    if not (selected and (alone or holds(dtype, given))):
+    if not (selected and (alone or exact)):
         return None
     with double_precision():
-        specificity, lowest = near_tree((*of_exchanged(options),))
+        specificity, lowest = near_tree((*of_items(exchanged(items), options),))
         found = AtThreshold(specificity, _lowest_above(items, specificity, lowest))
-    if not holds(dtype, given):
+    if not exact:
         scores = np.where(True if items.where is None else items.where, items.scores, np.nan)
         found, unlike = finished(found, np.isnan(specificity), lambda: scores, None, given, dtype)
         warn_if(unlike, dtype)

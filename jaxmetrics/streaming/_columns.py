@@ -12,7 +12,7 @@ from jax import lax
 from jaxmetrics._base.host import as_numpy
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._counts import BITS
+from jaxmetrics.streaming._counts import BITS, LARGEST_DIGIT
 
 # Four columns follow the bins of a class.
 #   UNDEFINED counts the items without a bin.
@@ -91,11 +91,13 @@ def stamp_of(low: Array, high: Array, fingerprint: Any) -> Array:
 
     The number is low + 2^16 high, with low below 2^16. Products of int32 are modulo 2^32.
     """
-    below, above = (jnp.asarray(x, jnp.int32) for x in (fingerprint & _DIGIT, fingerprint >> BITS))
+    below, above = (
+        jnp.asarray(x, jnp.int32) for x in (fingerprint & LARGEST_DIGIT, fingerprint >> BITS)
+    )
     lowest = low.astype(jnp.uint32) * below.astype(jnp.uint32)
     carry = (lowest >> BITS).astype(jnp.int32)
     highest = carry + low * above + high * below + ((high * above) << BITS)
-    return jnp.stack([(lowest & _DIGIT).astype(jnp.int32), highest], axis=-1)
+    return jnp.stack([(lowest & LARGEST_DIGIT).astype(jnp.int32), highest], axis=-1)
 
 
 def is_wrong(digits: Array, fingerprint: np.int32) -> Array:
@@ -153,7 +155,6 @@ def _fingerprint(seen: HostArray, stamp: HostArray) -> tuple[HostArray, HostArra
 
 
 MODULO = np.uint64(2**48 - 1)
-_DIGIT = (1 << BITS) - 1
 
 
 @jax.jit

@@ -26,6 +26,7 @@ from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
 BITS = 16
+LARGEST_DIGIT = (1 << BITS) - 1
 DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
 UNIT = 2.0**-32  # of weights
@@ -82,7 +83,7 @@ def counted(sums: Array, slots: Array) -> Array:
     # Digit by digit: a TPU stores a last axis of 2 as one of 128.
     low, high = (sums[:, i] for i in range(DIGITS_OF_COUNTS))
     low = low.at[slots].add(1, mode="drop")
-    return jnp.stack([low & ((1 << BITS) - 1), high + (low >> BITS)], axis=-1)
+    return jnp.stack([low & LARGEST_DIGIT, high + (low >> BITS)], axis=-1)
 
 
 def added(sums: Array, slots: Array, digits: Array) -> Array:

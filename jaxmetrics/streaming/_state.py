@@ -183,7 +183,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
         seen = jnp.sum(valid, dtype=jnp.int32)
         last, overflow = digits[:, bins.n :], has_overflowed(digits)
         last = last.at[0, ORIGIN, one_of(n_digits)].add(seen)
-        stamp = stamp_of(seen & ((1 << _counts.BITS) - 1), seen >> _counts.BITS, bins.fingerprint)
+        stamp = stamp_of(seen & _counts.LARGEST_DIGIT, seen >> _counts.BITS, bins.fingerprint)
         last = last.at[1, ORIGIN, -2:].add(stamp)
         if adds is None:
             digits = with_last(digits, last, overflow)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from jaxmetrics._report import Problem, Settings, evaluate_problem
-from jaxmetrics._report._duplicates import notes_of_duplicates
+from jaxmetrics._report._duplicates import n_duplicates_of, notes_of_duplicates
 from jaxmetrics._report._settings import untold
 
 N = 2000
@@ -20,6 +20,10 @@ def _items(rng, share):
     return rng.normal(size=N) + 2 * labels, labels
 
 
+def _notes(problem):
+    return notes_of_duplicates(problem, n_duplicates_of(problem))
+
+
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
@@ -30,12 +34,12 @@ def test_files_that_overlap_are_noted(rng):
     rows = np.concatenate([np.arange(1200), np.arange(800, N)])
     chances = 1 / (1 + np.exp(-scores))
     for given in (scores, np.round(chances, 6), np.float32(chances), [scores, scores.round(1)]):
-        (note,) = notes_of_duplicates(_problem(np.float64(given), labels, rows))
+        (note,) = _notes(_problem(np.float64(given), labels, rows))
         assert note.startswith(("400 of 2,400 rows repeat", "401 of 2,400 rows repeat"))
         assert note.endswith("drop their copies")
-        assert not notes_of_duplicates(_problem(np.float64(given), labels))
+        assert not _notes(_problem(np.float64(given), labels))
     twice = np.tile(np.arange(N), 2)
-    assert notes_of_duplicates(_problem(scores, labels, twice))[0].startswith("2,000 of 4,000")
+    assert _notes(_problem(scores, labels, twice))[0].startswith("2,000 of 4,000")
 
 
 @pytest.mark.parametrize("share", [0.3, 0.01])
@@ -46,7 +50,7 @@ def test_scores_that_tie_by_chance_are_not_noted(rng, share):
     floats = [scores.astype(np.float16), 1 / (1 + np.exp(-3 * scores).astype(np.float16))]
     flat = [np.clip(scores, -1, 1.5), np.where(rng.random(N) < 0.4, 0, scores), labels * 1.0]
     for given in (*rounded, leaves, *floats, *flat):
-        assert not notes_of_duplicates(_problem(np.float64(given), labels))
+        assert not _notes(_problem(np.float64(given), labels))
 
 
 def test_the_note_is_among_the_warnings(rng):
