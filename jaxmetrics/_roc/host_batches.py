@@ -18,7 +18,8 @@ from jaxmetrics._base.host import in_threads, processors
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.at_hand import at_hand_with, in_jax
-from jaxmetrics._roc.host_placements import OneClass, OnHost, placements_of, sortable
+from jaxmetrics._roc.host_class import OneClass, sortable
+from jaxmetrics._roc.host_placements import OnHost, placements_of
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import Beside, Corners, Part
 from jaxmetrics._roc.quantile import quantile

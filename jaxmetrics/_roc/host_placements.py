@@ -9,128 +9,24 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.cumulative import running_total
+from jaxmetrics._base import numerics
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
+from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import Beside, Corners
 from jaxmetrics._roc.quantile import quantile
 
 _FEW_ITEMS = 1 << 12  # fewer negatives are sorted in less time than their head is found
-_FEW = 32  # up to so many thresholds, one pass for each takes less time than a sort
+_MOST_OF_HEAD = 0.5  # of the negatives: for more, all are sorted
+_SAMPLE = 1 << 11
+_MARGIN = 3  # standard deviations of a share of the sample
 _SIDES: tuple[Literal["right", "left"], ...] = ("right", "left")  # above, and not below
-_BLOCK = 1 << 17
-_MOST = 0.875  # above this share of entries kept, a mask as an index takes less time
 _PART = 1 << 15  # positives whose arrays stay in the cache
-
-
-def compressed(values: HostArray, mask: HostArray) -> HostArray:
-    """`values.compress(mask)`, by blocks if long: NumPy's index takes 8 bytes for each entry kept.
-
-    If nearly all are kept, `values[mask]` takes less time, and makes no such index.
-    """
-    n_kept = np.count_nonzero(mask)
-    if n_kept > _MOST * len(mask):
-        return values[mask]
-    if len(mask) <= 8 * _BLOCK:
-        return values.compress(mask)
-    found, end = np.empty(n_kept, values.dtype), 0
-    for begin in range(0, len(mask), _BLOCK):
-        kept = values[begin : begin + _BLOCK].compress(mask[begin : begin + _BLOCK])
-        found[end : end + len(kept)] = kept
-        end += len(kept)
-    return found
-
-
-def sortable(scores: HostArray) -> HostArray:
-    """Scores in a dtype that NumPy sorts, and sorts fast."""
-    if scores.dtype == bool:
-        return scores.view(np.uint8)
-    if scores.dtype.itemsize < 4 and numerics.is_inexact(scores):
-        return scores.astype(np.float32)
-    return scores
-
-
-class OneClass(NamedTuple):
-    """Items of one class, their weights if they have any, and their indices if they are needed."""
-
-    scores: HostArray
-    weights: Any = None  # [n] or None
-    items: Any = None  # [n] or None
-
-    @property
-    def plain(self) -> bool:
-        """Whether there are only scores."""
-        return self.weights is None and self.items is None
-
-    @property
-    def weight(self) -> Any:
-        """Their total weight, or their number."""
-        return np.float64(len(self.scores) if self.weights is None else self.weights.sum())
-
-    @property
-    def effective_size(self) -> Any:
-        """(sum w)^2 / sum w^2."""
-        weights = self.near_one()[0].weights
-        if weights is None or not len(weights):
-            return np.float64(len(self.scores))
-        return weights.sum() ** 2 / (weights**2).sum()
-
-    def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
-        """The total weight of the items above each threshold; of side "left", not below it."""
-        scores, weights, _ = self
-        if thresholds.size > _FEW:
-            if weights is None:
-                return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
-            order = scores.argsort()
-            sums = OneClass(scores, weights.take(order)).from_here()
-            return sums.take(scores.searchsorted(thresholds, side, sorter=order)).astype(float)
-        compare = np.greater if side == "right" else np.greater_equal
-
-        def above(threshold: Any) -> Any:
-            mask = compare(scores, threshold)
-            return np.count_nonzero(mask) if weights is None else weights.compress(mask).sum()
-
-        found = [above(threshold) for threshold in thresholds.ravel()]
-        return np.array(found, float).reshape(thresholds.shape)
-
-    def only(self, mask: HostArray) -> OneClass:
-        scores, *others = self
-        kept = (None if x is None else compressed(x, mask) for x in others)
-        return OneClass(compressed(scores, mask), *kept)
-
-    def ascending(self, by_key: bool) -> OneClass:
-        """Ascending: `by_key`, keys replace the scores; else scores alone are sorted in place."""
-        scores, weights, items = self
-        keys = ~sorting.descending_keys(scores) if by_key else scores
-        if self.plain:
-            sorting.sort_row(keys)
-            return OneClass(keys)
-        if weights is None:
-            keys, items = sorting.sort_by_key(keys, items)
-            return OneClass(keys, None, items)
-        keys, order = sorting.sort_by_key(keys, np.arange(len(keys), dtype=np.uint32))
-        return OneClass(keys, weights.take(order), None if items is None else items.take(order))
-
-    def from_here(self) -> HostArray:
-        """`[n + 1]`, the weight of each entry and of all after it, and 0 at the end."""
-        scores, weights, _ = self
-        if weights is None:
-            return np.arange(len(scores), -1, -1, dtype=counts_dtype(len(scores)))
-        return np.append(running_total(weights[::-1])[::-1], 0.0)
-
-    def near_one(self) -> tuple[OneClass, float]:
-        """The class and its unit: weights are divided by a power of two if they are far from 1."""
-        highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
-        if 1e-100 < highest < 1e100:
-            return self, 1.0
-        unit = float(np.ldexp(1.0, int(np.frexp(highest)[1])))
-        return self._replace(weights=self.weights / unit), unit
 
 
 @dataclass(frozen=True)
@@ -209,18 +105,32 @@ class OnHost:
 
     def head(self, max_fpr: Any) -> OnHost:
         """The placements of the items within `max_fpr`; the totals remain those of all items."""
-        if self._negatives_weighted or len(self.negative.scores) < _FEW_ITEMS:
+        below = self._below_head(limit_of_fpr(max_fpr))
+        if below is None:
             return self
-        share = np.max(limit_of_fpr(max_fpr).highest, initial=0)
-        most = np.ceil(share * self.total_negatives)
-        if not 2 * most < self.total_negatives:  # also if it is NaN
-            return self
-        limit = self._from_top(np.array([most], int))[0]
-        return replace(
-            self,
-            positive=self.positive.only(self.positive.scores >= limit),
-            negative=self.negative.only(self.negative.scores >= limit),
-        )
+        positive, negative = (x.only(x.scores >= below) for x in (self.positive, self.negative))
+        return replace(self, positive=positive, negative=negative)
+
+    def _below_head(self, limit: Limit) -> Any:
+        """A score that the negatives within the limit and one beyond it reach, and not many more.
+
+        None if they are few or many. With weights it comes from a sample, and is None if fewer
+        reach it.
+        """
+        scores, weights, _ = self.negative
+        share, total = np.max(limit.highest, initial=0), self.total_negatives
+        if len(scores) <= _FEW_ITEMS or not share < _MOST_OF_HEAD:  # also if it is NaN
+            return None
+        if weights is None:
+            return self._from_top(np.ceil(np.array([share * total])))[0]
+        every = slice(None, None, max(len(scores) // _SAMPLE, 1))
+        falling = scores[every].argsort()[::-1]
+        sample, of_sample = (x[every].take(falling) for x in (scores, weights))
+        part = (of_sample**2).sum() / of_sample.sum() ** 2  # of one item, on the average
+        place = (share + _MARGIN * (np.sqrt(share * part) + part)) * of_sample.sum()
+        below = sample.take(of_sample.cumsum().searchsorted(place), mode="clip")
+        reached = weights.compress(scores >= below).sum()
+        return below if reached > (share + self.slack) * total else None
 
     @property
     def scores(self) -> HostArray:
@@ -274,7 +184,9 @@ class OnHost:
         """The highest score of the negatives beyond the limit, and whether there are any."""
         total = self.total_negatives
         if self._negatives_weighted:
-            scores, sums = self._from_highest
+            below = self._below_head(limit)
+            highest = None if below is None else self.negative.only(self.negative.scores >= below)
+            scores, sums = self._from_highest if highest is None else highest.falling()
             points = limit.rate(sums, total).astype(limit.bound.dtype)
             at = points.searchsorted(limit.slackened(self.slack), side="right")
             return scores.take(at, mode="clip") if len(scores) else total * at, at < len(scores)
@@ -284,11 +196,7 @@ class OnHost:
 
     @cached_property
     def _from_highest(self) -> tuple[HostArray, HostArray]:
-        """The negatives' scores in descending order, and their running weight."""
-        scores, weights, _ = self.negative
-        falling = scores.argsort()[::-1]
-        sums: Any = running_total(weights.take(falling))
-        return scores.take(falling), sums
+        return self.negative.falling()
 
     @property
     def _negatives_weighted(self) -> bool:
@@ -335,7 +243,8 @@ class SortedPart:
 
     def total(self, of_each: Any) -> Any:
         weights = self.weights
-        return np.add.reduce(of_each, -1) if weights is None else of_each @ weights
+        # The product by BLAS would wait for its threads on a busy machine.
+        return np.add.reduce(of_each if weights is None else of_each * weights, -1)
 
     @cached_property
     def not_below(self) -> HostArray:

@@ -12,7 +12,8 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.at_hand import FEW, in_jax, rows_at_hand
-from jaxmetrics._roc.host_placements import OneClass, OnHost, compressed, placements_of, sortable
+from jaxmetrics._roc.host_class import OneClass, compressed, sortable
+from jaxmetrics._roc.host_placements import OnHost, placements_of
 from jaxmetrics._roc.reported import Decision, as_reported, no_decision, warn_if
 
 R = TypeVar("R")
@@ -92,7 +93,7 @@ def _of_class(row: Items, scores: HostArray, mask: HostArray, by_item: bool) -> 
     if row.weights is None and row.amounts is None:
         return items
     given = (x for x in (row.weights, row.amounts) if x is not None)
-    product: Any = math.prod(np.asarray(x).compress(mask).astype(np.float64) for x in given)
+    product: Any = math.prod(compressed(np.asarray(x), mask).astype(np.float64) for x in given)
     items, weighty = items._replace(weights=product), product > 0
     return items if weighty.all() else items.only(weighty)
 

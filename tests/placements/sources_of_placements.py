@@ -9,7 +9,7 @@ from fast import marked
 
 import jaxmetrics as jm
 from jaxmetrics._base import host, merging, sorting
-from jaxmetrics._roc import host_placements
+from jaxmetrics._roc import host_class, host_placements
 from jaxmetrics._roc.record import record_of
 from tests.registry import FIRST, METRICS
 
@@ -26,7 +26,7 @@ def cut(monkeypatch):
         monkeypatch.setattr(merging, name, size)
     monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
     monkeypatch.setattr(host_placements, "_PART", 3)
-    monkeypatch.setattr(host_placements, "_BLOCK", 1)
+    monkeypatch.setattr(host_class, "_BLOCK", 1)
 
 
 def drawn_scores(rng, dtype):

@@ -29,8 +29,9 @@ def n_of_heads(request, monkeypatch):
     part, sample, n = HEADS[request.param]
     monkeypatch.setattr(host, "LONG", 0)
     monkeypatch.setattr(host_placements, "_FEW_ITEMS", 0)
-    monkeypatch.setattr(selection, "_SAMPLE", sample)
-    monkeypatch.setattr(selection, "_MARGIN", 0)
+    for way in (host_placements, selection):
+        monkeypatch.setattr(way, "_SAMPLE", sample)
+        monkeypatch.setattr(way, "_MARGIN", 0)
     monkeypatch.setattr(selection, "_PART", part)
     return n
 
@@ -106,6 +107,28 @@ def test_heads_of_amounts(n_of_heads):
         scores, labels, where = _with_head(rng, n_of_heads, "float32")
         found = jax.jit(recall)(scores, labels, where=where, amounts=amounts)
         np.testing.assert_array_equal(recall(scores, labels, where=where, amounts=amounts), found)
+
+
+@pytest.mark.parametrize(
+    ("name", "n_of_heads"),
+    [
+        marked(name, head, fast=(name, head) in (("corner", "few"), ("step", "fitting")))
+        for name in (*WITH_HEAD, "step")
+        for head in HEADS
+    ],
+    indirect=["n_of_heads"],
+)
+def test_heads_of_weights(name, n_of_heads, x64):
+    """A limit that whole weights meet, one that none meets, and one beyond most of the weight."""
+    metric = WITH_HEAD.get(name, jm.recall_at_fpr)
+    rng = np.random.default_rng(9)
+    compiled = jax.jit(lambda *x: metric(*x[:2], weights=x[2], max_fpr=x[3]))
+    for limit in (*[0.1, 0.25, 0.033] * 4, 0.8):
+        scores, labels, _ = _with_head(rng, n_of_heads, "float32")
+        weights = rng.choice([0.0, 1, 2, 7], n_of_heads) * rng.choice([1.0, 0.1, 1e-120])
+        wanted = compiled(scores, labels, weights, limit)
+        found = metric(scores, labels, weights=weights, max_fpr=limit)
+        np.testing.assert_allclose(found, wanted, rtol=1e-13, atol=1e-15)
 
 
 @pytest.mark.parametrize(

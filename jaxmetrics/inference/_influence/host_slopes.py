@@ -19,7 +19,8 @@ from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.merging import counts_dtype
 from jaxmetrics._base.types import Array, HostArray, Items
-from jaxmetrics._roc.host_placements import OneClass, OnHost
+from jaxmetrics._roc.host_class import OneClass
+from jaxmetrics._roc.host_placements import OnHost
 from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics.inference._intervals.effective import spread_of_weights

@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._base import sorting
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray
-from jaxmetrics._roc.host_placements import OneClass
+from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.host_segments import InSegments, Segments
 from jaxmetrics._roc.record import Chosen, Options
 from jaxmetrics._roc.sliced import Part, Sliced
