@@ -152,7 +152,7 @@ def test_a_quantile_between_neighbouring_floats():
     assert (scores > threshold).tolist() == [False, False, False, True, True]
 
 
-@pytest.mark.parametrize("kind", ["float32", "float64", "integers", "with NaN"])
+@pytest.mark.parametrize("kind", ["float32", "float64", "integers", "with NaN", "weights"])
 def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
     """Items are selected from, a table is not."""
     for n in (0, 1, 5, 40):
@@ -165,11 +165,13 @@ def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
         elif kind == "with NaN" and n:
             scores[1, rng.integers(n)] = np.nan
         labels, valid = rng.integers(0, 2, n), rng.random(n) < 0.9
+        weights = rng.integers(0, 4, n) / 10 if kind == "weights" else None
+        given = {"where": valid, "weights": weights}
         for limit in (0.0, 0.5, 1 / 3, 1.0, np.array([0.2, 1.0])):
             for with_threshold in (False, True):
                 how = {"min_sensitivity": limit, "return_threshold": with_threshold}
-                found = jm.specificity_at_sensitivity(scores, labels, where=valid, **how)
-                table = jm.score_table(scores, labels, where=valid)
+                found = jm.specificity_at_sensitivity(scores, labels, **given, **how)
+                table = jm.score_table(scores, labels, **given)
                 expected = jm.specificity_at_sensitivity(table, **how)
                 jax.tree.map(np.testing.assert_array_equal, found, expected)
 

@@ -56,11 +56,11 @@ def class_weights(items: Items) -> tuple[Array, Array]:
     """The weight of each item as a positive and as a negative; 0 where it is masked."""
     _, labels, weights, where, amounts = items
     library = namespace(*(x for x in items[1:] if x is not None))
-    counted = weights is None and amounts is None
     valid = library.asarray(True) if where is None else where
-    weight = library.where(valid, 1 if weights is None else weights, 0)
-    weight = weight.astype(np.int32 if counted else np.float64)
     positive, negative = (labels == 1) & valid, (labels != 1) & valid
+    if weights is None and amounts is None:
+        return positive.astype(np.int32), negative.astype(np.int32)
+    weight = library.where(valid, 1 if weights is None else weights, 0).astype(np.float64)
     amount = 1 if amounts is None else library.where(positive, amounts, 0)
     return library.where(positive, weight * amount, 0), library.where(negative, weight, 0)
 

@@ -204,7 +204,7 @@ def _of_exchanged(
 
     The threshold is then the lowest score of a positive above all negatives that are not flagged.
     """
-    if items.weights is not None or order_of_few(min_sensitivity) is not Part.NONE:
+    if order_of_few(min_sensitivity) is not Part.NONE:
         return None
     items = Items(*at_hand(*at_least_one(items)))
     options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}

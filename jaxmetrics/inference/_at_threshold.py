@@ -36,7 +36,8 @@ _SOME = 5  # clusters; of fewer, `clustered_size` counts each as one item
 @library_program()
 def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     """The Point and the effective Sizes of the decision `scores >= threshold`, in float64."""
-    positives, negatives, amounts = weights_by_class(items)
+    positives, negatives = class_weights(items._replace(amounts=None))
+    amounts = None if items.amounts is None else class_weights(items)[0]
     library = numerics.namespace(threshold, positives)
     threshold = threshold.astype(np.float64)
     flagged: Any = items.scores.astype(np.float64) >= threshold[..., None]
@@ -267,16 +268,27 @@ def _next_level(scores: Array, units: Array, counted: Array, score: Array) -> Ar
     """The next higher score, or +inf, where items of several units tie at this one; else this."""
     library = numerics.namespace(scores, score)
     here = (scores == score) & counted
-    first = library.min(library.where(here, units, np.inf), initial=np.inf)
-    tied = library.max(library.where(here, units, -np.inf), initial=-np.inf) > first
-    above = library.where((scores > score) & counted, scores, np.inf)
-    found: Array = library.where(tied, library.min(above, initial=np.inf), score)
+    first, last = _ends(units, here)
+    found: Array = library.where(first < last, _ends(scores, (scores > score) & counted)[0], score)
     return found
+
+
+def _ends(values: Array, which: Array) -> tuple[Array, Array]:
+    """The lowest and the highest of the values that are `which`; inf and -inf if there are none."""
+    library = numerics.namespace(values, which)
+    every: Any = np.True_
+    values, which = (values[which], every) if library is np else (values, which)
+    values = values.astype(np.float64)
+    low, high = (library.where(which, values, x) for x in (np.inf, -np.inf))
+    return library.min(low, initial=np.inf), library.max(high, initial=-np.inf)
 
 
 def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
     """The weight of the flagged items and of all items; exactly equal if all are flagged."""
     library = numerics.namespace(flagged, weights)
+    if not numerics.is_inexact(weights):
+        part = library.sum(flagged & (weights > 0), axis=-1).astype(np.float64)
+        return part, library.sum(weights, axis=-1) + 0 * part
     part, rest = (library.sum(library.where(x, weights, 0), axis=-1) for x in (flagged, ~flagged))
     total = library.sum(weights, axis=-1) + 0 * part
     return library.where(rest > 0, library.minimum(part, total), total), total

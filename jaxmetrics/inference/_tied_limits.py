@@ -56,12 +56,16 @@ def tied_limits(
     options = chosen.options(arrays)
     given = on_host(*items[:4], options.get("max_fpr"))
     stepped = has_influence(chosen.metric) and options.get("method") in ("step", "quantile")
-    if given is None or not stepped or given[-1] >= 1:
+    if given is None or not stepped or given[-1] >= 1 or not given[0].size:
         return None
     scores, labels, weights, where, limit = given
-    weights = np.broadcast_to(np.float64(1) if weights is None else weights, scores.shape)
-    counted = (weights > 0) & (labels != 1) & (True if where is None else where)
-    rows = [np.atleast_2d(x) for x in (scores, counted, weights)]
+    counted = labels != 1
+    for kept in (where, None if weights is None else weights > 0):
+        counted = counted if kept is None else counted & kept
+    rows = [
+        np.broadcast_to(x, scores.shape).reshape(-1, scores.shape[-1])
+        for x in (scores, counted, np.float64(1) if weights is None else weights)
+    ]
     names: list[str] = [""]
     parts: list[Any] = [slice(None)]
     if slices is not None:
@@ -70,10 +74,7 @@ def tied_limits(
         ends = np.searchsorted(ids, np.stack([at, at + 1], axis=1), sorter=order)
         parts = [order[first:end] for first, end in ends]
     most = [
-        max(
-            _tied_at(limit, *(x[part][of[part]] for x in (row, w)))
-            for row, of, w in zip(*rows, strict=True)
-        )
+        max(_tied_at(limit, *(x[part] for x in of_model)) for of_model in zip(*rows, strict=True))
         for part in parts
     ]
     if not any(most):
@@ -94,12 +95,16 @@ def tied_limits(
     )
 
 
-def _tied_at(limit: Any, scores: Any, weights: Any) -> float:
-    """The effective number of negatives that tie at the limit; 0 if errors allow for so few."""
-    if not len(scores):
+def _tied_at(limit: Any, scores: Any, counted: Any, weights: Any) -> float:
+    """The effective number of negatives, those `counted`, that tie at the limit.
+
+    It is 0 if errors allow for so few.
+    """
+    negatives = np.flatnonzero(counted)
+    if not len(negatives):
         return 0.0
-    step = max(len(scores) // _ENOUGH, 1)
-    index = sample_indices(len(scores), step, np)
+    step = max(len(negatives) // _ENOUGH, 1)
+    index = negatives[sample_indices(len(negatives), step, np)]
     scores, weights = scores[index], weights[index]
     order = np.argsort(scores)[::-1]
     scores, weights = scores[order], weights[order]

@@ -53,9 +53,12 @@ def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
 @library_program("n_clusters", "ndim")
 def _sizes(items: Items, ids: Array | None, n_clusters: int, ndim: int) -> tuple[Array, ...]:
     positives, negatives = class_weights(items)
+    counted = items.weights is None and items.amounts is None
 
     def size(weights: Array) -> Array:
-        if ids is None:
+        if ids is None and counted:
+            found = weights.sum(axis=-1).astype(np.float64)
+        elif ids is None:
             found = effective_size(weights)
         else:
             found = clusters_of_one_size(
