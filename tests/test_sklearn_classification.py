@@ -175,3 +175,10 @@ def test_by_name():
 def test_errors(words, call):
     with pytest.raises(ValueError, match=words):
         call()
+
+
+@pytest.mark.parametrize("name", [*OF_ALL_CLASSES, "f1_score", "roc_auc_score", "ndcg_score"])
+def test_no_negative_weights(name):
+    rows = [0, 1, 1] if name != "ndcg_score" else [[0, 1, 1]] * 3
+    with pytest.raises(ValueError, match="sample_weight must not be negative, got -1: write 0"):
+        getattr(ours, name)(rows, rows, sample_weight=[1, -1, 1])

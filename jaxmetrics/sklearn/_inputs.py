@@ -71,6 +71,11 @@ def checked_weights(sample_weight: ArrayLike | None, n: int) -> HostArray | None
     if not np.any(weights):
         raise ValueError("Sample weights must contain at least one non-zero number.")
     weights = weights if weights.dtype.kind in "iub" else weights.astype(np.float64)
+    if weights.min() < 0:
+        raise ValueError(
+            f"sample_weight must not be negative, got {weights.min():g}: write 0, or leave these "
+            "samples out"
+        )
     return np.broadcast_to(weights, n)
 
 
