@@ -19,7 +19,7 @@ from jaxmetrics._roc.operating import Point
 from jaxmetrics._roc.selection import highest
 from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
-from jaxmetrics.inference._intervals.informative import draws_of_part
+from jaxmetrics.inference._intervals.informative import Sums, draws_of_part
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
     Clustered,
@@ -67,16 +67,19 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
 def _draws(flagged: Any, positives: Any, negatives: Any) -> list[Array]:
     """The fields `positives` to `missed` of Sizes, in this order, for items with weights."""
     library = numerics.namespace(flagged, positives)
-    either, positive, negative = positives + negatives, positives > 0, negatives > 0
-    of_flagged, of_others = (library.where(x, either, 0) for x in (flagged, ~flagged))
+    caught, missed, alarms, passed = (
+        Sums.of(library.where(x, weights, 0))
+        for weights in (positives, negatives)
+        for x in (flagged, ~flagged)
+    )
     shares = [
-        (flagged, positives),
-        (flagged, negatives),
-        (flagged, either),
-        (positive, of_flagged),
-        (positive, of_others),
-        (flagged & negative, either),
-        (~flagged & positive, either),
+        (caught, missed),
+        (alarms, passed),
+        (caught.plus(alarms), missed.plus(passed)),
+        (caught, alarms),
+        (missed, passed),
+        (alarms, passed.plus(caught).plus(missed)),
+        (missed, caught.plus(alarms).plus(passed)),
     ]
     return [draws_of_part(*x) for x in shares]
 

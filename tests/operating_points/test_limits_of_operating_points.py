@@ -349,3 +349,12 @@ def test_a_precision_that_is_just_met(limit):
     items = Items(TEN[None], THREE_OF_FIVE)
     found = replicates_of(partial(chosen_point, min_precision=limit), items, UNSTRATIFIED)
     assert found.values.threshold[0] == 5
+
+
+@pytest.mark.parametrize("unit", [1.0, 0.1, marked(1 / 3, fast=False)])
+def test_an_effective_size_that_is_whole_but_for_rounding(unit, x64):
+    """Positives of weights 1, 1, 1, 3 and 2 are 64 / 16 = 4 draws, of which the lowest counts."""
+    scores = [2, -0.1, 0.2, 0.8, -1.3, -0.3, 0.4, -2, 1.1]
+    weights = np.array([1, 1, 1, 3, 2, 1, 1, 1, 1]) * unit
+    found = jm.operating_point(scores, [1] * 5 + [0] * 4, weights=weights, min_recall=0.3)
+    assert (found.threshold.low, found.threshold.high) == (-1.3, np.inf)

@@ -7,9 +7,13 @@ draws.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._intervals.effective import kish
+from jaxmetrics.inference._intervals.effective import nearly_whole
 from jaxmetrics.inference._intervals.rules import Moments, draws_of_share
 
 _ROUNDING = 1e-9
@@ -27,12 +31,38 @@ def excess(variance: Array, n: Array, largest: Array) -> Array:
     return found
 
 
-def draws_of_part(part: Array, weights: Array) -> Array:
+class Sums(NamedTuple):
+    """The sum of the weights of some items, and that of their squares, in a unit near these."""
+
+    weights: Array
+    squares: Array
+    unit: Array
+
+    @classmethod
+    def of(cls, weights: Array) -> Sums:
+        library, highest = numerics.namespace(weights), weights.max(axis=-1)
+        unit = numerics.power_near(highest)
+        weights = weights / unit[..., None]
+        unit = library.where(highest > 0, unit, 0)
+        return cls(weights.sum(axis=-1), (weights**2).sum(axis=-1), unit)
+
+    def plus(self, other: Sums) -> Sums:
+        unit: Array = numerics.namespace(self.unit).maximum(self.unit, other.unit)
+        (weights, squares), (others, more) = (x.in_unit(unit) for x in (self, other))
+        return Sums(weights + others, squares + more, unit)
+
+    def in_unit(self, unit: Array) -> tuple[Array, Array]:
+        times = numerics.divide(self.unit, unit, 0.0)
+        return self.weights * times, self.squares * times**2
+
+
+def draws_of_part(part: Sums, rest: Sums) -> Array:
     """The Bernoulli draws whose mean varies as the share of `part` does; at most Kish's size."""
-    library = numerics.namespace(part, weights)
-    n, shares = kish(weights)
-    share = library.minimum(library.sum(shares * part, axis=-1), 1.0)  # above 1 by rounding only
-    variance = library.sum((shares * (part - share[..., None])) ** 2, axis=-1)
+    total, squares, unit = part.plus(rest)
+    n = nearly_whole(numerics.divide(total**2, squares, 0.0))
+    (weight, of_part), (others, of_rest) = (x.in_unit(unit) for x in (part, rest))
+    share, other = (numerics.divide(x, total, np.nan) for x in (weight, others))
+    variance = numerics.divide(of_part * other**2 + of_rest * share**2, total**2, np.nan)
     return draws_of_share(share, variance, n)
 
 
