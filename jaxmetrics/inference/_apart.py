@@ -120,7 +120,10 @@ def limits_at(
 
 
 def levels_for(level: float) -> HostArray:
-    """`level`, the level whose limits are the one-sided ones at `level`, and those of _GRID."""
+    """The two-sided levels at which limits are computed: `level`, 2 level - 1 and those of _GRID.
+
+    Each limit at 2 level - 1 is a one-sided limit at `level`, where that is above 1/2.
+    """
     grid = 2 * scipy.special.ndtr(_GRID) - 1
     return np.array([level, *({2 * level - 1} if level > 0.5 else ()), *grid])
 

@@ -183,14 +183,17 @@ def compare(
 
 
 def estimated(
-    metric: MetricLike, items: Items, request: Request, told: str
+    metric: MetricLike, items: Items, request: Request, found: str
 ) -> tuple[Array, Covariance, Range | None]:
-    """The metric `[models]`, its covariance, and its Range if known; `told` as in `warn_of_few`."""
+    """The metric `[models]`, its covariance, and its Range if known.
+
+    Warns of few items; `found` is what simulations found with few within the limit of a rate.
+    """
     given = metric, items
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    warn_of_few(*given, request.clusters, told if known else "")
+    warn_of_few(*given, request.clusters, found if known else "")
     if known:
         by_steps, bounds = in_steps(metric, items, range_of(metric))
         estimate, covariance = near_tree(covariance_of(by_steps, items, request.clusters))
@@ -205,15 +208,15 @@ def estimated(
 _OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
 
 
-def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, told: str) -> None:
+def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, found: str) -> None:
     """Warn of few items of a class, and of few within a limit of a rate.
 
-    `told` is what simulations found with few items within the limit; "" leaves that warning out.
+    `found` is what simulations found with few items within the limit; "" leaves that warning out.
     """
     sizes = smallest_sizes(items, ids) or {}
-    if told:
+    if found:
         of_items = sizes if ids is None else smallest_sizes(items, None) or {}
-        warn_of_few_inside(metric, of_items, told)
+        warn_of_few_inside(metric, of_items, found)
     for what, size in few_among(sizes):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "

@@ -27,7 +27,7 @@ _ROUNDING = 1e-12
 _OF_LIMITS = 1e-8  # the rounding of an error that rests on where a limit of a rate lies
 NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _MANY = 100.0  # degrees of freedom from which on the lower tail needs no correction
-_SEEN = 0.6  # negatives that a window holds at the least
+_NARROWEST = 0.6  # negatives; a window that holds fewer is taken to be so wide that it holds these
 _ONE_OF_EACH = 2.0  # differences that are added: one of either sign
 
 
@@ -205,7 +205,7 @@ class _Window(NamedTuple):
 def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: HostArray) -> _Window:
     library, unit = numerics.namespace(share, of_class, n), (bounds.high - bounds.low) ** 2
     # Nothing is seen below the first negative, and the power law is not taken to be steeper there.
-    limit = library.maximum(bounds.max_fpr, _SEEN / n)
+    limit = library.maximum(bounds.max_fpr, _NARROWEST / n)
     m, of_class = n * limit, of_class / unit
     unseen = bounds.variance_of_window(share, limit)
     largest = _largest_variances(unseen, of_class * n / m, m, moves)

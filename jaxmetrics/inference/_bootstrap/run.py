@@ -164,16 +164,21 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -
     workers = processors() if in_threads and on_cpu() else 1
     of_thread = math.ceil((request.n_resamples + 1) / _share_accepted(plan) / workers)
     few = 1 << (of_thread - 1).bit_length()
-    lanes = _whole(min(request.batch or min(request.memory_budget // bytes_each, most), few), 0)
+    lanes = _rounded_down(min(request.batch or min(request.memory_budget // bytes_each, most), few))
     if request.mesh is not None:  # whole chunks for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)
-        lanes = _whole(-(-of_device // -(-of_device // lanes)), VECTORS - 1)
+        lanes = _rounded_up(-(-of_device // -(-of_device // lanes)))
     return max(lanes + lanes % 2, 2)
 
 
-def _whole(lanes: int, spare: int) -> int:
-    """`lanes` as a multiple of VECTORS, if above: rounded down, or up with `spare` VECTORS - 1."""
-    return lanes if lanes <= VECTORS else lanes + spare - (lanes + spare) % VECTORS
+def _rounded_down(lanes: int) -> int:
+    """The multiple of VECTORS that is at most `lanes`; `lanes` itself if there is none."""
+    return lanes - lanes % VECTORS if lanes > VECTORS else lanes
+
+
+def _rounded_up(lanes: int) -> int:
+    """The multiple of VECTORS that is at least `lanes`; `lanes` itself below the first."""
+    return lanes + -lanes % VECTORS if lanes > VECTORS else lanes
 
 
 # Chunks.

@@ -31,7 +31,9 @@ from jaxmetrics.inference._intervals.rules import Moments
 _SHORT = 1 << 14  # items; many rows of a batch with fewer take less time in one program
 _FEW_ROWS = 512  # up to so many take less time here than the first call of such a program
 _FEWEST = 64  # the fewest groups that a program is compiled for
-_PART = 1 << 15  # the most; parts have the slopes of all, as a metric is linear in the sum of all
+# The most groups; more are differentiated in parts. A metric is linear in the sum over all groups,
+# so each group has the same slopes whatever else is in the sum.
+_PART = 1 << 15
 _FEW = 1 << 14  # items; fewer are sorted sooner than the head that counts is found
 
 

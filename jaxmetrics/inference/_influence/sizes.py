@@ -26,7 +26,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size, effective_size
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
-_HEAVY = 4.0  # weights of a negative in those of a positive, up to which errors are right
+_HEAVY = 4.0  # errors are right where a negative weighs up to so many times as much as a positive
 FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
 
 

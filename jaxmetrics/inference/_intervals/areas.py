@@ -28,16 +28,15 @@ from jaxmetrics.inference._intervals.rules import (
     wilson,
 )
 
-# `_PSEUDO_...`: the weight of a pseudo-observation with the largest possible variance, which is
-# added to the variance of a class. `PRIOR`: the power law's variance counts as this many negatives
-# in the window. `_SKEWNESS`: the part of the power law's skewness that is removed. `_FEWEST_DF`:
-# the least degrees of freedom. `_FEWEST`, `_FEWEST_POSITIVES`: the variance is not trusted up to
-# the first number of soft failures n (1 - A), and is trusted from the second on.
+# The weight of a pseudo-observation with the largest possible variance, which is added to the
+# variance of a class; the second is the least one.
 _PSEUDO_AUC = 1 / 8
 _PSEUDO_PARTIAL = 1 / 3
-PRIOR = 2.0
-_SKEWNESS = 1 / 2
-_FEWEST_DF = 4.0
+PRIOR = 2.0  # the power law's variance counts as this many negatives in the window
+_SKEWNESS = 1 / 2  # the part of the power law's skewness that is removed
+_FEWEST_DF = 4.0  # the least degrees of freedom
+# The variance is not trusted up to the first number of soft failures n (1 - A), and is trusted from
+# the second on: of the positives or of the negatives in the window, and of the positives.
 _FEWEST = (0.25, 0.375)
 _FEWEST_POSITIVES = (1.0, 1.5)
 
@@ -193,9 +192,8 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
     The influence is (u / max_fpr)^h - 1 within the window, and 0 outside.
     """
     h = power(area, max_fpr)
-    second = (
-        2 * (1 + h) / (1 + 2 * h)
-    )  # this and `third`: E (1 - v^h)^k / (E (1 - v^h))^k, for v uniform on [0, 1]
+    # `second` and `third` are E (1 - v^h)^k / (E (1 - v^h))^k, for v uniform on [0, 1].
+    second = 2 * (1 + h) / (1 + 2 * h)
     third = second * 3 * (1 + h) / (1 + 3 * h)
     centred = third - 3 * max_fpr * second + 2 * max_fpr**2
     rest, root = second - max_fpr, numerics.namespace(area, max_fpr).sqrt

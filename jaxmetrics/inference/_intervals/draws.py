@@ -24,7 +24,7 @@ from jaxmetrics.inference._intervals.rules import draws_of_share
 
 ByClass: TypeAlias = tuple[Array, Array]  # of negatives, of positives
 
-_PRIOR = 3.0  # draws that differ, of which what is known of clusters counts as many
+_PRIOR = 3.0  # the prior that `_shrunk` shrinks to counts as this many draws that differ
 
 
 class Rate(NamedTuple):
@@ -188,7 +188,7 @@ def _shrunk(rate: Rate, alone: Array, alike: Array) -> Array:
     """The draws, fewer where few clusters differ, and known from other thresholds.
 
     Where no cluster differs there would be as many as of the items `alone`, which may be copies of
-    each other.
+    each other. So `times`, by which clusters take draws away, is shrunk to a `prior`.
     """
     library = numerics.namespace(alone)
     times = alone / rate.draws

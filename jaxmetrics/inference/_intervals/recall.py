@@ -26,7 +26,7 @@ from jaxmetrics.inference._intervals.rules import (
 # Jeffreys's limit holds up to the first number of positives that are missed, or found, and Wilson's
 # from the second on.
 _FEWEST = (2.0, 3.0)
-_OF_EACH = 0.46  # of z^1.5: at 95 %, the quantile for 2 alpha
+_LIBERAL = 0.46  # times z^1.5: the normal quantile of the box's tails, which are 2 alpha at 95 %
 _STRICT = 1 / 40  # this part of alpha is the tail probability of the outermost limits
 _PRIOR = 2.0  # the power law's slope counts as this many negatives around the limit
 
@@ -192,7 +192,8 @@ def _of_draw(share: Array) -> Array:
 
 
 def _liberal(level: Any) -> Array:
+    """The tail probability q of the box, of negatives and of positives."""
     z = distributions.normal_quantile((1 + level) / 2)
-    tail = distributions.normal_cdf(-_OF_EACH * z**1.5)
+    tail = distributions.normal_cdf(-_LIBERAL * z**1.5)
     found: Array = numerics.namespace(level).minimum(2 * (1 - level), tail)
     return found
