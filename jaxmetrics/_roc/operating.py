@@ -18,8 +18,9 @@ from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics._roc.thresholds import threshold_at_fpr
 from jaxmetrics._roc.tradeoffs import specificity_at_sensitivity
 
-# Each rule by the option that asks for it.
-RULES = ("max_fpr", "min_recall", "min_precision", "threshold", "criterion")
+# The options that ask for a rule.
+NUMERIC_RULES = ("max_fpr", "min_recall", "min_precision", "threshold")
+RULES = (*NUMERIC_RULES, "criterion")
 COSTS = ("fp_cost", "fn_cost")
 
 
@@ -50,7 +51,7 @@ def check_rule(given: Options) -> Options:
             " max_fpr=0.01, min_recall=0.9, min_precision=0.5, threshold=0.7, "
             "criterion='youden', or fp_cost=1.0 and fn_cost=10.0"
         )
-    for name in RULES[:4]:
+    for name in NUMERIC_RULES:
         if np.ndim(options.get(name, 0.0)):
             raise ValueError(
                 f"{name} must be one number, got {np.size(options[name])}: call once for each"
@@ -144,4 +145,5 @@ def precision_in_sample(precision: Any, prevalence: Any, positives: Array, negat
         return precision
     odds = precision * (1 - prevalence) * positives
     other = (1 - precision) * prevalence * negatives
+    # Lowered, as a threshold of exactly `precision` reaches this only up to rounding.
     return divide(odds, odds + other, 1.0) * (1 - SLACK)

@@ -41,9 +41,9 @@ N_POINTS = 1 << 12
 _GROUPS = ((96, 40), (32, 6), (64, 1))
 SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 
-_NOT_SMALL = 0.37
+_NOT_SMALL = 0.37  # of the largest entry; see `_signs`
 
-_STEPS = 16
+_STEPS = 16  # of Newton's method; NumPy stops where a step is below 1e-9
 _LONGEST_STEP = 2.0  # of the logarithm of t
 
 _AT_ONCE = 1 << 16  # statistics, whose arrays stay in the cache

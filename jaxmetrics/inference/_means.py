@@ -31,7 +31,8 @@ from jaxmetrics.inference._intervals.means import (
 )
 from jaxmetrics.inference._pairs import pairs_of_means
 
-_MANY_MODELS = 20
+_MANY_MODELS = 20  # up to so many are common, however few the items
+_FEWEST = 20  # items, or clusters, that limits of skewed values need
 
 
 @on_any_mesh
@@ -287,6 +288,3 @@ def _warn_of_no_variance(means: Any, error: Any) -> None:
             f"models {min(i, j)} and {max(i, j)} differ by the same amount in all items: their "
             "difference has no variance, so that its limits have no width and its p-value is NaN"
         )
-
-
-_FEWEST = 20

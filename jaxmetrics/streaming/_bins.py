@@ -269,7 +269,7 @@ def bin_of(bins: Bins, scores: Array) -> Array:
     return index
 
 
-_MANY = 1 << 20
+_MANY = 1 << 20  # bins; with more, the guess may be off by two
 
 
 def _float16_key(scores: Array) -> Array:

@@ -31,6 +31,7 @@ DIGITS_OF_COUNTS = 2
 DIGITS_OF_WEIGHTS = 4
 UNIT = 2.0**-32  # of weights
 LARGEST = 2.0**46  # of the weights of a batch
+MOST_LOST = 1e-3  # the largest share of a sum that the rounding to a unit may have taken
 ROOM = 1 << (31 - BITS - 1)  # number of digits that may be added to a digit before it is carried
 _FULL = ROOM + 1  # stands for the room used where a state has overflowed
 

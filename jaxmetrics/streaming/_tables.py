@@ -12,6 +12,7 @@ from jaxmetrics._base.host import as_numpy, is_concrete, of_all_processes
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable, settled
+from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._bins import Bins
 from jaxmetrics.streaming._columns import is_wrong, lost_of, totals
 from jaxmetrics.streaming._state import State, check_state
@@ -58,7 +59,7 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
     if not is_concrete(state.digits):
         return ScoreTable(*(x.astype(numerics.default_float()) for x in found))
     share = as_numpy(share_lost).max(initial=0.0)
-    if share > _MOST_LOST:
+    if share > _counts.MOST_LOST:
         raise ValueError(
             f"weights are too small for weight_scale={bins.weight_scale:g}: rounding may have "
             f"taken {share:.1%} of the weight of a class; make the bins with weight_scale= a power "
@@ -66,9 +67,6 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
         )
     on_host: ScoreTable = jax.tree.map(np.asarray, of_all_processes(found))
     return on_host
-
-
-_MOST_LOST = 1e-3
 
 
 @double_program("ignore_nan")
@@ -80,7 +78,7 @@ def _table(
     positives, negatives = (x * scale for x in descending(digits))
     lost, kept = lost_of(digits) * scale, jnp.stack([negatives, positives], -2).sum(-1)
     share = jnp.max(numerics.divide(lost, kept + lost, 0.0), axis=-1)
-    undefined = undefined_of(digits, fingerprint, ignore_nan) | (share > _MOST_LOST)
+    undefined = undefined_of(digits, fingerprint, ignore_nan) | (share > _counts.MOST_LOST)
     return tied(positives, negatives, jnp.flip(lower), undefined), share
 
 

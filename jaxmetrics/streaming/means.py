@@ -33,7 +33,6 @@ __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 _VALUES, _UNDEFINED, _ABOVE, _BELOW, _SQUARES, _USED = range(6)
 _DIGITS, _DIGITS_OF_VALUES = 11, 6
 _UNIT = 2.0**-64
-_MOST_LOST = 1e-3  # of the sum of the values' sizes
 _LARGEST = 2.0**16  # a state has room for 2^31 squares of it
 
 
@@ -324,7 +323,7 @@ def _result(digits: Array, level: Array, dtype: Any) -> tuple[Mean, Array]:
     margin = normal_quantile((1 + level) / 2) * error
     found = mean, error, mean - margin, mean + margin, n, undefined
     lost = _counts.whole(digits[..., _USED, :-1]) * _UNIT
-    rounded = lost > _MOST_LOST * (above + below + lost)
+    rounded = lost > _counts.MOST_LOST * (above + below + lost)
     full = _has_overflowed(digits) | rounded
     return Mean(*(jnp.where(full, jnp.nan, x).astype(dtype) for x in found)), rounded
 

@@ -306,8 +306,8 @@ def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribut
     return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
 
 
-# With `head`, some items are in no unit: their draws are the `rest` of the Sampler.
 def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) -> Sampler:
+    """The Sampler of the units; with `head`, its `rest` draws the items that are in no unit."""
     fill = plan.resampling == "multinomial"
     bayesian = plan.resampling == "bayesian"
     tables: Any

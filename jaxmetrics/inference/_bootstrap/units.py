@@ -22,7 +22,8 @@ from jaxmetrics._roc.order import LEFT_OUT, POSITIVE, Ordered, apart_rows
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE
 from jaxmetrics.inference._influence.gradient import in_order_weights
 
-# Scales the margin of a head beyond its mean depth: at 1 a head in practice never falls short.
+# Scales the margin of a head beyond its mean depth: at 1 a head in practice never falls short. It
+# has a name so that tests can make heads fall short.
 SPARE = 1.0
 # The loops over units and cells take this many at a time.
 TILE = 128

@@ -140,7 +140,7 @@ def enough_inside(n: Any) -> Any:
     return n > FEWEST_INSIDE * (1 - 1e-6)
 
 
-FEWEST_INSIDE = 3
+FEWEST_INSIDE = 3  # items within the limit of a rate that intervals and comparisons need
 OF_INTERVALS = "95 % intervals cover 83 to 100 %, and are wide"
 # For each limit, the class that it is a share of, and whether the complement of it decides.
 _LIMITS = {

@@ -10,9 +10,8 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._intervals.rules import ROUNDING
+from jaxmetrics.inference._intervals.rules import ROUNDING, SIZE_ROUNDING
 
-_ROUNDING = 1e-9
 _OF_SQUARES = 1e-13  # the rounding of a sum of squares
 
 
@@ -65,7 +64,7 @@ def nearly_whole(n: Array) -> Array:
     """A size that is a whole number but for rounding, as that of equal weights, is this number."""
     library = numerics.namespace(n)
     whole = library.round(n)
-    found: Array = library.where(library.abs(n - whole) < _ROUNDING * n, whole, n)
+    found: Array = library.where(library.abs(n - whole) < SIZE_ROUNDING * n, whole, n)
     return found
 
 

@@ -14,9 +14,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.effective import nearly_whole
-from jaxmetrics.inference._intervals.rules import Moments, draws_of_share
-
-_ROUNDING = 1e-9
+from jaxmetrics.inference._intervals.rules import SIZE_ROUNDING, Moments, draws_of_share
 
 
 def excess(variance: Array, n: Array, largest: Array) -> Array:
@@ -27,7 +25,7 @@ def excess(variance: Array, n: Array, largest: Array) -> Array:
     """
     library = numerics.namespace(variance, n, largest)
     times = numerics.divide((n - 1) * variance, largest, 1.0)
-    found: Array = library.where(times > 1 + _ROUNDING, times, 1.0)
+    found: Array = library.where(times > 1 + SIZE_ROUNDING, times, 1.0)
     return found
 
 

@@ -22,8 +22,8 @@ from jaxmetrics.inference._intervals.distributions import special
 Limits = tuple[Array, Array]
 Classes = Sequence[tuple[Array, Array]]
 
-# An estimate this near to 0 or 1 differs from it by rounding only.
-ROUNDING = 1e-12
+ROUNDING = 1e-12  # an estimate this near to 0 or 1 differs from it by rounding only
+SIZE_ROUNDING = 1e-9  # of an effective size, relative to it
 
 # The variance of a class amounts to a number of whole failures. Up to the first number it is not
 # trusted, and from the second on it is.
@@ -170,7 +170,7 @@ def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
     """The number of draws for which a proportion p has variance V: p (1 - p) / V, up to `most`."""
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
-    as_many = size > (1 - 1e-9) * most  # but for rounding
+    as_many = size > (1 - SIZE_ROUNDING) * most
     found: Array = library.where((share * (1 - share) <= ROUNDING) | as_many, most, size)
     return found
 
