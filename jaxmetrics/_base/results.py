@@ -239,9 +239,20 @@ class Result(abc.ABC):
     def to_frame(self) -> Any:
         """All numbers as a pandas DataFrame, with a row for each model, pair, slice or point.
 
+        Returns:
+          The DataFrame: first what names the rows, such as "model", where there are several or they
+          have names; then the numbers, in columns with the names of the result's attributes.
+
         Raises:
           ImportError: pandas is missing; the `report` extra has it.
           TypeError: the values are not known, as in `jit`.
+
+        Example:
+          >>> import jaxmetrics as jm
+          >>> scores = {"old": [.1, .4, .35, .8, .7, .2], "new": [.4, .3, .6, .9, .2, .1]}
+          >>> frame = jm.compare(jm.roc_auc, scores, [0, 0, 1, 1, 1, 0]).to_frame()
+          >>> print(frame.model[0], frame.minus[0], f"{frame.difference[0]:.3f}")
+          old new 0.111
         """
         try:
             import pandas

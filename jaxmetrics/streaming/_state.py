@@ -314,7 +314,7 @@ def n_items(state: State) -> HostOrDeviceArray:
       TypeError: state is not a State.
       ValueError: an `update` has used the state up, or its sums have overflowed.
 
-    NaN where a traced state has overflowed.
+    NaN where a traced state has overflowed. Time O(1).
 
     Example:
       >>> import jaxmetrics as jm

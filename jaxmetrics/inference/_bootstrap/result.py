@@ -107,7 +107,20 @@ class BootstrapResult(Result):
 
         NaN where the metric is NaN; "mean" is also NaN for a single value. A warning says where the
         values are too few for "mean". Differences of two models that are from 0 to 1 in every query
-        are taken for shares, too: compare models by the differences of their replicates.
+        are taken for shares, too: compare models by the differences of their replicates. Time
+        O(n_resamples log n_resamples) for each value of the metric; O(1) for "wald" and "mean".
+
+        Example:
+          >>> import jax
+          >>> import jaxmetrics as jm
+          >>> scores, labels = [.1, .4, .35, .8, .7, .2], [0, 0, 1, 1, 1, 0]
+          >>> result = jm.bootstrap(jm.roc_auc, scores, labels, key=jax.random.key(0))
+          >>> found = result.interval(confidence_level=0.9)
+          >>> print(found.method, bool(found.low < found.estimate < found.high))
+          percentile True
+
+        References: B. Efron, "Better bootstrap confidence intervals", JASA 82, 1987, for bca; P.
+        Hall, "On the removal of skewness by transformation", JRSS B 54, 1992, for mean.
         """
         methods = REPLICATE_METHODS if self.sample is None else ("mean", *REPLICATE_METHODS)
         if method == "auto":
