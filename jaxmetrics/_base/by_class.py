@@ -25,7 +25,9 @@ T = TypeVar("T")
 Term: TypeAlias = Callable[[Any], Array]  # an elementwise function of weights
 Span: TypeAlias = tuple[Array, Array]  # where the items of a class begin and end
 
-CLASSES = POSITIVES, NEGATIVES = 0, 1
+# The classes by their place in the sort, which has positives first. NEGATIVE and POSITIVE of
+# `_roc/order.py` are the other way round, and KINDS of `_roc/table.py` are 1 and 2.
+CLASSES = SORTED_POSITIVES, SORTED_NEGATIVES = 0, 1
 LEFT_OUT = 2  # the kind of an entry that does not count
 _BLOCK = 32  # items
 # XLA for CPUs writes the terms of a sum to memory before it adds them. On a CPU, more than
@@ -183,7 +185,7 @@ class ByClass:
 def in_order(keys: Array, kinds: Array, *, indexed: bool) -> tuple[Array, Array, Array | None]:
     """The `keys` and `ends` of a `ByClass` of items `[n]`, and if `indexed` their old indices.
 
-    Kinds are POSITIVES, NEGATIVES, and LEFT_OUT for entries that do not count.
+    Kinds are SORTED_POSITIVES, SORTED_NEGATIVES, and LEFT_OUT for entries that do not count.
     """
     ends = jnp.cumsum(jnp.stack([number_of(kinds == x) for x in CLASSES]))
     if not indexed and keys.dtype == jnp.uint32:

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import sorting
-from jaxmetrics._base.by_class import CLASSES, LEFT_OUT, NEGATIVES, POSITIVES, ByClass
+from jaxmetrics._base.by_class import CLASSES, LEFT_OUT, SORTED_NEGATIVES, SORTED_POSITIVES, ByClass
 from jaxmetrics._base.parts import AxisName, packed, size_of, sum_over
 from jaxmetrics._base.types import Array
 
@@ -141,7 +141,9 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
     upto = jnp.cumsum(jnp.sum(end - begin, axis=1), axis=1)  # [devices, classes]
     place = jnp.arange(capacity, dtype=jnp.int32)
     positive, some = (place < x[:, None] for x in upto.T)
-    kinds = jnp.where(positive, POSITIVES, jnp.where(some, NEGATIVES, LEFT_OUT)).astype(jnp.uint32)
+    kinds = jnp.where(
+        positive, SORTED_POSITIVES, jnp.where(some, SORTED_NEGATIVES, LEFT_OUT)
+    ).astype(jnp.uint32)
     keys, kinds = received(dealt.keys, some, ~np.zeros((), dealt.keys.dtype)), kinds.ravel()
     weights = order = None
     if dealt.weights is None and not ordered:
@@ -199,7 +201,7 @@ def _limits(part: ByClass, axis_name: AxisName, n_ranges: int) -> tuple[Array, A
     keys, n_devices, here = part.keys, size_of(axis_name), lax.axis_index(axis_name)
     n_samples = n_ranges * _SAMPLES
     apart = -(-len(keys) // n_samples)
-    last = jnp.maximum(part.ends[NEGATIVES] - 1, 0)
+    last = jnp.maximum(part.ends[SORTED_NEGATIVES] - 1, 0)
     # The last samples of a short part repeat its last item.
     places = jnp.minimum(jnp.arange(n_samples, dtype=jnp.int32) * apart, last)
     sample = keys.at[places].get(mode="promise_in_bounds")

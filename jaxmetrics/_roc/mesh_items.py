@@ -8,7 +8,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting, varying
-from jaxmetrics._base.by_class import LEFT_OUT, NEGATIVES, POSITIVES, ByClass, in_order
+from jaxmetrics._base.by_class import (
+    LEFT_OUT,
+    SORTED_NEGATIVES,
+    SORTED_POSITIVES,
+    ByClass,
+    in_order,
+)
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.items import class_weights, not_allowed
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
@@ -24,8 +30,8 @@ def valid_on_mesh(items: Items) -> Array:
 
 
 def kinds_on_mesh(items: Items) -> Array:
-    """`[n]`, POSITIVES, NEGATIVES or LEFT_OUT of each item, whatever its weight."""
-    of_valid = jnp.where(items.labels == 1, POSITIVES, NEGATIVES)
+    """`[n]`, SORTED_POSITIVES, SORTED_NEGATIVES or LEFT_OUT of each item, whatever its weight."""
+    of_valid = jnp.where(items.labels == 1, SORTED_POSITIVES, SORTED_NEGATIVES)
     kinds: Array = jnp.where(valid_on_mesh(items), of_valid, LEFT_OUT).astype(jnp.uint32)
     return kinds
 

@@ -18,7 +18,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
-from jaxmetrics._base.by_class import CLASSES, NEGATIVES, POSITIVES, ByClass
+from jaxmetrics._base.by_class import CLASSES, SORTED_NEGATIVES, SORTED_POSITIVES, ByClass
 from jaxmetrics._base.key_ranges import Dealt, dealt_out, most_rounds, range_of
 from jaxmetrics._base.parts import AxisName, size_of, sum_over
 from jaxmetrics._base.types import Array, Items
@@ -63,11 +63,11 @@ class OnMesh:
 
     @cached_property
     def total_positives(self) -> Array:
-        return self._before(self.part.ends, POSITIVES)
+        return self._before(self.part.ends, SORTED_POSITIVES)
 
     @cached_property
     def total_negatives(self) -> Array:
-        return self._before(self.part.ends, NEGATIVES)
+        return self._before(self.part.ends, SORTED_NEGATIVES)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
         del max_fpr
@@ -90,31 +90,34 @@ class OnMesh:
         """The groups in the range that this device receives in the round of this number."""
         items = range_of(dealt, self.axis_name, number, ordered=self.part.index is not None)
         units = jnp.stack(self.units)
-        total_negatives = dealt.before[NEGATIVES, -1] * units[NEGATIVES]
+        total_negatives = dealt.before[SORTED_NEGATIVES, -1] * units[SORTED_NEGATIVES]
         return InRange(items, units, total_negatives, self.slack)
 
     def caught(self, limit: Limit) -> Array:
-        return self._before(self._kept(limit), POSITIVES)
+        return self._before(self._kept(limit), SORTED_POSITIVES)
 
     def lowest_caught(self, limit: Limit) -> Array:
-        caught = self._number_before(self._kept(limit), (POSITIVES,))
-        lowest = self._score(self._key_of(caught - 1, (POSITIVES,)))
+        caught = self._number_before(self._kept(limit), (SORTED_POSITIVES,))
+        lowest = self._score(self._key_of(caught - 1, (SORTED_POSITIVES,)))
         return jnp.where(caught > 0, lowest, jnp.inf)
 
     def beside(self, limit: Limit) -> Beside:
         kept = self._kept(limit)
         within, beyond, after = self._around(kept)
-        fps = (self._before(x, NEGATIVES) for x in (kept, after))
+        fps = (self._before(x, SORTED_NEGATIVES) for x in (kept, after))
         return Beside(within, beyond, *fps)
 
     def corners(self, limit: Limit) -> Corners:
         kept = self._kept(limit)
         *_, after = self._around(kept)
-        fps, tps = ([self._before(x, of) for x in (kept, after)] for of in (NEGATIVES, POSITIVES))
+        fps, tps = (
+            [self._before(x, of) for x in (kept, after)]
+            for of in (SORTED_NEGATIVES, SORTED_POSITIVES)
+        )
         return Corners(*fps, *tps)
 
     def quantile(self, q: Any, method: str) -> Array:
-        last = self._number_before(self.part.ends, (NEGATIVES,)) - 1
+        last = self._number_before(self.part.ends, (SORTED_NEGATIVES,)) - 1
 
         def from_top(place: Array) -> Array:
             def within(keys: Array) -> Array:
@@ -122,14 +125,17 @@ class OnMesh:
                 return found
 
             ends = self._places(self._key(within, place.shape))
-            number = self._number_before(ends, (NEGATIVES,))
+            number = self._number_before(ends, (SORTED_NEGATIVES,))
             # The slack of the place may exceed the rest of the total: no negative is then beyond.
-            return self._score(self._key_of(jnp.minimum(number, last), (NEGATIVES,)))
+            return self._score(self._key_of(jnp.minimum(number, last), (SORTED_NEGATIVES,)))
 
         return quantile(self.total_negatives, from_top, q, method)
 
     def caught_above(self, threshold: Array) -> Array:
-        return self._before({POSITIVES: self._end_of(jnp.greater, threshold, POSITIVES)}, POSITIVES)
+        return self._before(
+            {SORTED_POSITIVES: self._end_of(jnp.greater, threshold, SORTED_POSITIVES)},
+            SORTED_POSITIVES,
+        )
 
     def weights_around(self, thresholds: Array) -> tuple[Array, Array]:
         """The sums of the weights, and of their squares, of the items above each threshold, equal
@@ -212,7 +218,9 @@ class OnMesh:
 
     def _below(self, keys: Array) -> Array:
         """The weight of the negatives with lower keys than these: with higher scores."""
-        return self._before({NEGATIVES: self.part.places(keys, NEGATIVES)}, NEGATIVES)
+        return self._before(
+            {SORTED_NEGATIVES: self.part.places(keys, SORTED_NEGATIVES)}, SORTED_NEGATIVES
+        )
 
     def _places(self, keys: Array) -> Array:
         return jnp.stack([self.part.places(keys, x) for x in CLASSES])

@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import cumulative
-from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.key_ranges import Range
 from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array
@@ -43,11 +43,11 @@ class InRange:
     @property
     def positives(self) -> Array:
         """The weight of each item as a positive, 1 without weights; 0 for all other items."""
-        return self._of_class(POSITIVES)
+        return self._of_class(SORTED_POSITIVES)
 
     @property
     def negatives(self) -> Array:
-        return self._of_class(NEGATIVES)
+        return self._of_class(SORTED_NEGATIVES)
 
     def _of_class(self, number: int) -> Array:
         which, weights = self.items.kinds == number, self.items.weights
@@ -57,19 +57,19 @@ class InRange:
 
     @property
     def above(self) -> Array:
-        return self._of_all(self._alone.above, NEGATIVES, upto=False)
+        return self._of_all(self._alone.above, SORTED_NEGATIVES, upto=False)
 
     @property
     def not_below(self) -> Array:
-        return self._of_all(self._alone.not_below, NEGATIVES, upto=True)
+        return self._of_all(self._alone.not_below, SORTED_NEGATIVES, upto=True)
 
     @property
     def positives_above(self) -> Array:
-        return self._of_all(self._alone.positives_above, POSITIVES, upto=False)
+        return self._of_all(self._alone.positives_above, SORTED_POSITIVES, upto=False)
 
     @property
     def positives_not_below(self) -> Array:
-        return self._of_all(self._alone.positives_not_below, POSITIVES, upto=True)
+        return self._of_all(self._alone.positives_not_below, SORTED_POSITIVES, upto=True)
 
     @cached_property
     def _alone(self) -> InOrder | _Weighted:
@@ -122,16 +122,16 @@ class _Weighted:
 
     @property
     def above(self) -> Array:
-        return self._sums_to(NEGATIVES, upto=False)
+        return self._sums_to(SORTED_NEGATIVES, upto=False)
 
     @property
     def not_below(self) -> Array:
-        return self._sums_to(NEGATIVES, upto=True)
+        return self._sums_to(SORTED_NEGATIVES, upto=True)
 
     @property
     def positives_above(self) -> Array:
-        return self._sums_to(POSITIVES, upto=False)
+        return self._sums_to(SORTED_POSITIVES, upto=False)
 
     @property
     def positives_not_below(self) -> Array:
-        return self._sums_to(POSITIVES, upto=True)
+        return self._sums_to(SORTED_POSITIVES, upto=True)

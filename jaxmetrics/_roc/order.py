@@ -12,6 +12,9 @@ from jaxmetrics._base.items import not_allowed
 from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, Items
 
+# The kinds of items, in the order that they have in a tie, and the places of the classes in arrays
+# of both. SORTED_POSITIVES and SORTED_NEGATIVES of `_base/by_class.py` are the other way round, and
+# KINDS of `_roc/table.py` are 1 and 2.
 NEGATIVE, POSITIVE, LEFT_OUT = 0, 1, 2
 _MOST_ITEMS = 1 << 30  # a word of 32 bits holds the kind of an item above its index
 

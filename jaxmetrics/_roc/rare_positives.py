@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics, sorting
-from jaxmetrics._base.by_class import NEGATIVES, POSITIVES, ByClass
+from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES, ByClass
 from jaxmetrics._base.compaction import first_indices, number_of
 from jaxmetrics._base.parts import AxisName, gathered, sum_over
 from jaxmetrics._base.rarer_class import added_for_owners, sums_beside
@@ -65,7 +65,7 @@ class RarePositives:
     def near_one(self, *, together: bool = False) -> RarePositives:
         if not self.is_weighted:
             return self
-        highest = jnp.max(self.own.weights), self.part.highest()[NEGATIVES]
+        highest = jnp.max(self.own.weights), self.part.highest()[SORTED_NEGATIVES]
         units = units_of_classes(highest, self.axis_name, together=together)
         return replace(self, units=units)
 
@@ -86,16 +86,16 @@ class RarePositives:
         """The weight of each positive of this device; 1 without weights."""
         if not self.is_weighted:
             return self.own.weights
-        return self.own.weights.astype(jnp.float64) * self.units[POSITIVES]
+        return self.own.weights.astype(jnp.float64) * self.units[SORTED_POSITIVES]
 
     @property
     def negatives(self) -> Array:
         """The number, or the total weight, of this device's negatives."""
-        return self._of_negatives(self.part.ends[NEGATIVES])
+        return self._of_negatives(self.part.ends[SORTED_NEGATIVES])
 
     def _of_negatives(self, places: Array) -> Array:
-        sums = self.part.sums_to(places, NEGATIVES)
-        return sums * self.units[NEGATIVES] if self.is_weighted else sums
+        sums = self.part.sums_to(places, SORTED_NEGATIVES)
+        return sums * self.units[SORTED_NEGATIVES] if self.is_weighted else sums
 
     @cached_property
     def keys(self) -> Array:
@@ -106,7 +106,7 @@ class RarePositives:
     def places_beside(self, keys: Array) -> Array:
         """`[2, m]`, the places of this device's first negative not below each key, and above it."""
         bounds, ties = jnp.stack([keys, keys]), np.array([[False], [True]])
-        return self.part.places(bounds, NEGATIVES, ties=ties)
+        return self.part.places(bounds, SORTED_NEGATIVES, ties=ties)
 
     @cached_property
     def _negatives(self) -> Array:
@@ -157,7 +157,7 @@ def rare_positives(
         own, part = _of_counted(items, room)
     else:
         part = sorted_by_class(items, weights, indexed=True)
-        some = jnp.arange(room) < part.ends[POSITIVES]
+        some = jnp.arange(room) < part.ends[SORTED_POSITIVES]
         of_own = jnp.ones(room, jnp.int32) if weights is None else part.of_items[:room]
         own = _own(part.keys[:room], some, of_own)
     slack = 0.0 if items.weights is None else numerics.SLACK
@@ -167,9 +167,9 @@ def rare_positives(
 def _of_counted(items: Items, room: int) -> tuple[Own, ByClass]:
     """The positives, and the part, of items without weights: only the negatives are sorted."""
     keys, kinds = keys_on_mesh(items), kinds_on_mesh(items)
-    index, some = first_indices(kinds == POSITIVES, room)
+    index, some = first_indices(kinds == SORTED_POSITIVES, room)
     own = _own(keys.at[index].get(mode="promise_in_bounds"), some, jnp.ones(room, jnp.int32))
-    negative = kinds == NEGATIVES
+    negative = kinds == SORTED_NEGATIVES
     ends = jnp.stack([jnp.zeros((), jnp.int32), number_of(negative)])
     keys = sorting.sort(jnp.where(negative, keys, ~np.zeros((), keys.dtype)))
     return own, ByClass.of(keys, ends, None)

@@ -21,7 +21,8 @@ from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
 from jaxmetrics._roc.reported import holds, rounded_down
 
 # The payload of a key in the sort: the kind of a negative, which comes first in ties, and of a
-# positive.
+# positive. 0 is that of items which do not count; it is NEGATIVE in `_roc/order.py`, and
+# SORTED_POSITIVES in `_base/by_class.py`.
 KINDS = np.uint32(1), np.uint32(2)
 
 

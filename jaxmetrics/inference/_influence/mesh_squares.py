@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.parts import size_of, smallest_over, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
@@ -58,8 +58,8 @@ def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
     totals = jnp.sum(sums, axis=0)
     means = numerics.divide(jnp.sum(shares * sums, axis=0), totals, 0.0)
     of_classes = numerics.divide(jnp.sum(squares * (shares - means) ** 2, axis=0), totals**2, 0.0)
-    of_negatives = decision.slope**2 * of_classes[NEGATIVES]
-    return Squares(decision.estimate, jnp.stack([of_negatives, of_classes[POSITIVES]]))
+    of_negatives = decision.slope**2 * of_classes[SORTED_NEGATIVES]
+    return Squares(decision.estimate, jnp.stack([of_negatives, of_classes[SORTED_POSITIVES]]))
 
 
 def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> Squares:
@@ -86,7 +86,7 @@ def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) 
     found = slopes_of_few(placed, value_of, numbers)
     # Negatives of a device are alike between the positives, but for their weights.
     places = placed.places_beside(found.keys)
-    of_end = placed.part.ends[NEGATIVES, None]
+    of_end = placed.part.ends[SORTED_NEGATIVES, None]
     least, sums = _sums_of_negatives(placed, jnp.append(places.ravel(), of_end))
     at_above, at_upto = sums[:, :-1].reshape(3, *places.shape).swapaxes(0, 1)
     after = jnp.pad(at_upto, ((0, 0), (1, 0)))
@@ -108,8 +108,8 @@ def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Arr
     Of its negatives before each place: their number, and the sums of (weight - least) and of its
     square.
     """
-    part, unit = placed.part, placed.units[NEGATIVES]
-    lowest = smallest_over(unit * part.lowest()[NEGATIVES], placed.axis_name)
+    part, unit = placed.part, placed.units[SORTED_NEGATIVES]
+    lowest = smallest_over(unit * part.lowest()[SORTED_NEGATIVES], placed.axis_name)
     least = jnp.where(jnp.isfinite(lowest), lowest, 0)
 
     def more(weights: Any) -> Any:
@@ -120,7 +120,7 @@ def _sums_of_negatives(placed: RarePositives, places: Array) -> tuple[Array, Arr
         more,
         lambda weights: more(weights) ** 2,
     )
-    number, *sums = part.sums_of(terms, places, NEGATIVES)
+    number, *sums = part.sums_of(terms, places, SORTED_NEGATIVES)
     return least, jnp.stack([number.astype(jnp.float64), *sums])
 
 

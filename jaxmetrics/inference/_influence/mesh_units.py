@@ -12,7 +12,7 @@ from typing import Any
 import jax.numpy as jnp
 
 from jaxmetrics._base import cumulative, varying
-from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.key_ranges import dealt_back, sent_back
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
@@ -51,7 +51,7 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
         groups, found = ranges.terms(number)
         items = groups.items
         slopes, _ = within_range(groups, found)
-        slopes = jnp.where(items.kinds == POSITIVES, slopes[POSITIVE], slopes[NEGATIVE])
+        slopes = jnp.where(items.kinds == SORTED_POSITIVES, slopes[POSITIVE], slopes[NEGATIVE])
         of_dealt = sent_back(of_dealt, slopes, items, placed.axis_name)
         return of_dealt, of_range(groups, found)
 
@@ -75,10 +75,12 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
 def _last_bounds(part: Any, bounds: Array) -> tuple[Array, Array]:
     """For each sorted item `[n]`: is it positive, and which is the last bound not above its key."""
     n, n_bounds = len(part.keys), len(bounds) - 1
-    begin = jnp.concatenate([part.places(bounds[1:], x) for x in (POSITIVES, NEGATIVES)])
+    begin = jnp.concatenate(
+        [part.places(bounds[1:], x) for x in (SORTED_POSITIVES, SORTED_NEGATIVES)]
+    )
     begins = jnp.zeros(n + 1, jnp.int32).at[begin].add(1)
-    begins = begins.at[part.ends[POSITIVES]].add(-n_bounds)  # negatives have the bounds anew
-    is_positive = jnp.arange(n, dtype=jnp.int32) < part.ends[POSITIVES]
+    begins = begins.at[part.ends[SORTED_POSITIVES]].add(-n_bounds)  # negatives have the bounds anew
+    is_positive = jnp.arange(n, dtype=jnp.int32) < part.ends[SORTED_POSITIVES]
     return is_positive, cumulative.running_count(begins)[:-1]
 
 
@@ -94,7 +96,7 @@ def _of_few(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array, Ar
 
     is_tied = (number < len(found.keys)) & (at_next(above) <= place)
     slopes = jnp.where(is_tied, at_next(found.tied), at_next(found.between))
-    weights = jnp.where(place < placed.part.ends[POSITIVES], 0, _weights(placed))
+    weights = jnp.where(place < placed.part.ends[SORTED_POSITIVES], 0, _weights(placed))
     of_negatives = _centred(weights, slopes, found.mean)
     return found.estimate, of_negatives.at[: len(found.own)].add(found.own)
 
@@ -104,9 +106,9 @@ def _weights(placed: Any) -> Array:
     part, place = placed.part, jnp.arange(len(placed.part.keys), dtype=jnp.int32)
     weights: Any = 1.0
     if placed.is_weighted:
-        units = jnp.where(place < part.ends[POSITIVES], *placed.units)
+        units = jnp.where(place < part.ends[SORTED_POSITIVES], *placed.units)
         weights = units * part.of_items
-    found: Array = jnp.where(place < part.ends[NEGATIVES], weights, 0)
+    found: Array = jnp.where(place < part.ends[SORTED_NEGATIVES], weights, 0)
     return found
 
 

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.by_class import NEGATIVES, POSITIVES
+from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import double_precision, double_program
@@ -190,7 +190,7 @@ class _OfDevice:
         totals = [placed.part.totals_of(x) for x in (share, lambda weights: share(weights) ** 2)]
         shares, squares = sum_over(jnp.stack(totals), self._axis_name)
         found = numerics.divide(shares**2, squares, 0.0)
-        return found[NEGATIVES], found[POSITIVES]
+        return found[SORTED_NEGATIVES], found[SORTED_POSITIVES]
 
     def squares_and(
         self, function: Callable[[Any], tuple[Sizes, Any]]
