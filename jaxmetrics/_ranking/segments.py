@@ -26,7 +26,7 @@ from jaxmetrics._base.sorting import descending_keys, take
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._ranking.lists import Lists, in_a_segment, order_of_items, places, running
 from jaxmetrics._roc.areas import in_counts, partial_auc, scaled
-from jaxmetrics._roc.sliced import EachGroup, Part, Sliced, columns_of, groups_of
+from jaxmetrics._roc.sliced import EachGroup, RunOfSlices, Sliced, columns_of, groups_of
 
 
 @on_any_mesh
@@ -176,7 +176,7 @@ def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -
         sliced = Sliced.of(row.labels == 1, ids, count, row.where, row.weights, one_unit=False)
         scores = row.scores.take(sliced.item)
 
-        def of_part(part: Part) -> HostArray:
+        def of_part(part: RunOfSlices) -> HostArray:
             own, here = part.sliced, scores[part.span]
             order = own.order(here)
             groups = groups_of(own, order)

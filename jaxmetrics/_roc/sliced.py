@@ -92,7 +92,7 @@ class Sliced:
         """`[n]` bool, the class of each item."""
         return np.tile([False, True], len(self.counts)).repeat(np.diff(self.bounds))
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[RunOfSlices]:
         """Runs of slices whose arrays stay in the cache, and which threads take in turn."""
         begins = self.begins
         cuts = begins[:-1].searchsorted(np.arange(0, max(len(self.item), 1), _PART))
@@ -103,7 +103,7 @@ class Sliced:
             bounds = self.bounds[2 * first : 2 * last + 1] - span.start
             weights = None if self.weights is None else self.weights[span]
             part = Sliced(self.item[span], bounds, weights)
-            found.append(Part(part, slice(first, last), span))
+            found.append(RunOfSlices(part, slice(first, last), span))
         return found
 
     def sums(self, values: HostArray) -> HostArray:
@@ -156,7 +156,7 @@ class Sliced:
     def ascending(self, scores: HostArray) -> tuple[HostArray, Any]:
         """Scores and weights, in ascending order of score within each class of each slice."""
 
-        def of_part(part: Part) -> tuple[HostArray, Any]:
+        def of_part(part: RunOfSlices) -> tuple[HostArray, Any]:
             given = scores[part.span]
             if self.weights is not None:
                 keys = ~sorting.descending_keys(given)
@@ -172,7 +172,7 @@ class Sliced:
         return np.concatenate(found), None if self.weights is None else np.concatenate(weights)
 
 
-class Part(NamedTuple):
+class RunOfSlices(NamedTuple):
     """Some neighbouring slices, with places from 0 on, and the spans of these slices and items."""
 
     sliced: Sliced
@@ -180,7 +180,7 @@ class Part(NamedTuple):
     span: slice
 
 
-class Groups(NamedTuple):
+class TiedPositives(NamedTuple):
     """Groups of positives that tie: where each tie begins and ends in an `Order`, and its slice."""
 
     begins: HostArray
@@ -188,7 +188,7 @@ class Groups(NamedTuple):
     slice: HostArray
 
 
-def groups_of(sliced: Sliced, order: Order) -> Groups:
+def groups_of(sliced: Sliced, order: Order) -> TiedPositives:
     """The groups of each slice, and an empty group at the end of each slice without positives."""
     begins = np.flatnonzero(order.positive)
     ends = begins + 1
@@ -199,14 +199,14 @@ def groups_of(sliced: Sliced, order: Order) -> Groups:
         begins, ends = firsts.take(own), firsts.take(own + 1)
     without = np.flatnonzero(sliced.counts[:, 1] == 0)
     last = sliced.begins[1:].take(without)
-    return Groups(
+    return TiedPositives(
         np.concatenate([begins, last]),
         np.concatenate([ends, last]),
         np.concatenate([sliced.begins.searchsorted(begins, side="right") - 1, without]),
     )
 
 
-def columns_of(sliced: Sliced, order: Order, groups: Groups) -> HostArray:
+def columns_of(sliced: Sliced, order: Order, groups: TiedPositives) -> HostArray:
     """`[5, groups]`: the weight of each group, and that of the negatives above it, of the negatives
     not below it, of the positives above it, and of the positives not below it."""
     places = np.stack([sliced.begins[1:].take(groups.slice), groups.begins, groups.ends])

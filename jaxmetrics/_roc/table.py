@@ -188,7 +188,7 @@ def build_sorted(source: Prepared) -> tuple[ScoreTable, Array, SortedItems | Non
     begins = starts(keys)
     in_order = None
     if labels_ride(items):
-        in_order = SortedItems(begins, positives, negatives, _given(items, library))
+        in_order = SortedItems(begins, positives, negatives, _items_given(items, library))
     thresholds = sorting.scores_of_keys(keys, items.scores)
     thresholds, positives, negatives = _rows_of_items(begins, thresholds, positives, negatives)
 
@@ -234,7 +234,7 @@ def sorted_keys(items: Items) -> tuple[Any, Any]:
     return sorting.sort_by_key(keys, library.broadcast_to(payload, keys.shape), most=most)
 
 
-def _given(items: Items, library: Any) -> tuple[Array, ...] | None:
+def _items_given(items: Items, library: Any) -> tuple[Array, ...] | None:
     """Scores, labels and the mask, if any; None on the host, where nothing uses them."""
     if library is np:
         return None

@@ -79,7 +79,7 @@ def evaluate_by_numpy(
     of_table, dtype = isinstance(source, ScoreTable), numerics.default_float()
     given = None if of_table else scores.dtype
     with np.errstate(all="ignore"):
-        tables = map(_given if of_table else build_row, found.rows)
+        tables = map(_table_given if of_table else build_row, found.rows)
         rows = [_value(function, found.options, *x, given, decision, dtype) for x in tables]
     values, unlike = zip(*rows, strict=True)
     warn_if(any(unlike), dtype)
@@ -131,7 +131,7 @@ def _evaluate(
             table, undefined, in_order = build_sorted(source)
             given = source.items.scores.dtype
         else:
-            (table, undefined), in_order, given = _given(source), None, None
+            (table, undefined), in_order, given = _table_given(source), None, None
         named = {**options, **dict(static)}
 
         def of_one(table: ScoreTable, undefined: Array, in_order: SortedItems | None) -> Any:
@@ -188,8 +188,8 @@ def _axes_of_rows(items: Items) -> int | None:
     return [*own, False].index(False)
 
 
-def _given(table: ScoreTable) -> tuple[ScoreTable, Array]:
-    # A caller's table, with at least one row and 64-bit numbers, and whether it is undefined.
+def _table_given(table: ScoreTable) -> tuple[ScoreTable, Array]:
+    """A caller's table, with at least one row and 64-bit numbers, and whether it is undefined."""
     library = numerics.namespace(*table)
     thresholds, *counts = map(library.asarray, table)
     if not thresholds.shape[-1]:

@@ -25,7 +25,7 @@ from jaxmetrics.inference._intervals.operating import (
     Clustered,
     Sizes,
     Terms,
-    shares_of,
+    shares_of_point,
 )
 from jaxmetrics.inference._intervals.rules import Limits
 
@@ -157,8 +157,8 @@ def warn_of_infinite_scores(point: Point) -> None:
 def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Chosen]:
     """The Chosen of each share, by name, from the points `drawn` `[resamples, ...]`."""
     amounts = items.amounts is not None
-    in_resamples = shares_of(drawn, terms, amounts=amounts)
-    in_data = shares_of(_looked_up(items, drawn.threshold), terms, amounts=amounts)
+    in_resamples = shares_of_point(drawn, terms, amounts=amounts)
+    in_data = shares_of_point(_looked_up(items, drawn.threshold), terms, amounts=amounts)
     return {name: _moments(x, in_data[name]) for name, x in in_resamples.items()}
 
 

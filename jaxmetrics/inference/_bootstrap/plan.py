@@ -301,7 +301,9 @@ def _tables(total: Array, fill: Array, max_size: int) -> tuple[Array, Array]:
 
 
 @double_program("most")
-def _rest(total: Array, drawn: Array, fill: Array, most: int) -> tuple[Distribution, Distribution]:
+def _distributions_of_rest(
+    total: Array, drawn: Array, fill: Array, most: int
+) -> tuple[Distribution, Distribution]:
     means = rates_of(total, fill) * (total - drawn)
     return poisson_distribution(means[0], most), poisson_distribution(means[1], most)
 
@@ -320,7 +322,7 @@ def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) ->
     if head:
         # A power of two, so that data of similar size share a compiled program.
         most = 1 << int(np.max(units.total)).bit_length()
-        rest = _rest(units.total, units.drawn, fill, most)
+        rest = _distributions_of_rest(units.total, units.drawn, fill, most)
     return Sampler(units, keys, tables, starts, rest)
 
 

@@ -96,7 +96,7 @@ _CLASSES = np.array([0, 1, 1, 0, 0])  # the entry of `totals` for each column: 0
 
 
 @dataclass(frozen=True)
-class _Asked(OnHost):
+class _AskedLimits(OnHost):
     """Placements without items, which note the limits by which a metric asks for a head."""
 
     limits: list[Any]
@@ -238,7 +238,7 @@ def _head(placed: OnHost, chosen: Chosen, arrays: Options) -> OnHost:
     if len(placed.positive.scores) + len(placed.negative.scores) < _FEW:
         return placed
     none, zero = OneClass(placed.positive.scores[:0]), np.float64(0)
-    asked = _Asked(none, none, zero, zero, [])
+    asked = _AskedLimits(none, none, zero, zero, [])
     _value(chosen, asked, arrays)
     return placed.head(asked.limits[0]) if asked.limits else placed
 

@@ -13,7 +13,7 @@ from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.host_segments import InSegments, Segments
 from jaxmetrics._roc.record import Chosen, Options
-from jaxmetrics._roc.sliced import Part, Sliced
+from jaxmetrics._roc.sliced import RunOfSlices, Sliced
 from jaxmetrics.inference._influence.slice_slopes import InSlices
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
@@ -43,7 +43,7 @@ def decided_in_slices(
     by_class = np.concatenate([-decision.slope, np.ones_like(decision.slope)], axis=1)
     influence = np.empty(len(scores))
 
-    def flag(part: Part) -> None:
+    def flag(part: RunOfSlices) -> None:
         """Fills in the influence: whether an item is flagged, times the slope of its class."""
         begins = np.diff(part.sliced.begins)
         of_part = jax.tree.map(lambda x: x[part.slices, 0].repeat(begins), decision)

@@ -18,7 +18,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, Options
-from jaxmetrics._roc.sliced import Groups, Order, Part, Sliced, columns_of, groups_of
+from jaxmetrics._roc.sliced import Order, RunOfSlices, Sliced, TiedPositives, columns_of, groups_of
 from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 
@@ -44,7 +44,7 @@ class _Placed(NamedTuple):
     """The groups of some slices, and `[9, groups]`: their columns, totals and sizes."""
 
     order: Order
-    groups: Groups
+    groups: TiedPositives
     rows: HostArray
 
 
@@ -54,7 +54,7 @@ def smooth_in_slices(
     """The metric in each slice, from scores `[n]` in the order of `sliced`."""
     parts = sliced.parts()
 
-    def placed_in(part: Part) -> _Placed:
+    def placed_in(part: RunOfSlices) -> _Placed:
         order = part.sliced.order(scores[part.span])
         groups = groups_of(part.sliced, order)
         both = (x.take(groups.slice, axis=0).T for x in (part.sliced.totals, part.sliced.sizes))
@@ -79,7 +79,7 @@ def smooth_in_slices(
 
     influence = np.empty(len(scores))
 
-    def spread(part: Part, placed: _Placed, slopes: HostArray) -> None:
+    def spread(part: RunOfSlices, placed: _Placed, slopes: HostArray) -> None:
         with np.errstate(all="ignore"):
             influence[part.span] = _influence(part.sliced, placed.order, placed.groups, slopes)
 
@@ -90,7 +90,7 @@ def smooth_in_slices(
     return InSlices(added(value), influence, jax.tree.map(added, numbers))
 
 
-def _influence(sliced: Sliced, order: Order, groups: Groups, slopes: HostArray) -> HostArray:
+def _influence(sliced: Sliced, order: Order, groups: TiedPositives, slopes: HostArray) -> HostArray:
     """The influence of each item, in the order of `sliced`, without the part of the totals."""
     real = groups.ends > groups.begins
     begins, ends, of_slice = (x.compress(real) for x in groups)

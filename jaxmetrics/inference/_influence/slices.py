@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics._roc.sliced import Part, Sliced
+from jaxmetrics._roc.sliced import RunOfSlices, Sliced
 
 
 def covariance_in_slices(sliced: Sliced, influence: list[HostArray], *, held: bool) -> HostArray:
@@ -19,7 +19,7 @@ def covariance_in_slices(sliced: Sliced, influence: list[HostArray], *, held: bo
     class, which centring removes.
     """
 
-    def of_part(part: Part) -> HostArray:
+    def of_part(part: RunOfSlices) -> HostArray:
         return _covariance(part.sliced, [x[part.span] for x in influence], held)
 
     n_models = len(influence)

@@ -148,7 +148,7 @@ def _centred(slopes: Array, mean: Array, of_class: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _AskedNames:
     """Groups that note the names of the attributes that are read."""
 
     groups: Groups
@@ -162,7 +162,7 @@ class _Asked:
 def _asks_for_positives(groups: Groups, value_of: MetricOf, totals: Totals) -> bool:
     """Whether the terms depend on the numbers of positives, too, whose slopes take more sums."""
     names: set[str] = set()
-    value_of(totals, lambda function: function(_Asked(groups, names)))
+    value_of(totals, lambda function: function(_AskedNames(groups, names)))
     return bool(names & {"positives_above", "positives_not_below"})
 
 

@@ -99,7 +99,7 @@ class Finish(NamedTuple):
         return self.of_curves is not None and not (self.limits or self.by_precision)
 
 
-class Share(NamedTuple):
+class MetricAsShare(NamedTuple):
     """A metric as a share, 0 to 1, of its largest possible value.
 
     Attributes:
@@ -121,7 +121,8 @@ class ErrorBars(NamedTuple):
       decision: returns the Decision of a metric that one threshold decides; the influence follows
         from it. None for other metrics.
       serves: whether the closed form holds with these options.
-      share: returns, from the options, the Share that the rule is for; None if that is the metric.
+      share: returns, from the options, the MetricAsShare that the rule is for; None if that is the
+        metric itself.
       finish: returns a faster Finish from the default one and the options.
       same_as: returns, from the options, another metric with the same value, or None.
       proportion: whether the metric is a share of a class, which may have Wilson's interval.
@@ -137,7 +138,7 @@ class ErrorBars(NamedTuple):
     numbers: Numbers = no_numbers
     decision: Callable[..., Decision] | None = None
     serves: Callable[[Options], bool] = lambda options: True
-    share: Callable[[Options], Share] | None = None
+    share: Callable[[Options], MetricAsShare] | None = None
     finish: Callable[[Finish, Options], Finish] = lambda finish, options: finish
     same_as: Callable[[Options], MetricLike | None] = lambda options: None
     proportion: bool = False
@@ -167,11 +168,11 @@ def with_influence(metric: MetricLike, items: Items) -> tuple[MetricLike, Items]
     return recall, exchanged(items)
 
 
-def share_of(metric: MetricLike) -> Share:
+def share_of(metric: MetricLike) -> MetricAsShare:
     """The metric as a share of its largest value; most metrics are that share themselves."""
     chosen, arrays = choose(metric)
     share = error_bars_of(chosen.metric).share
-    return Share(metric, _itself) if share is None else share(chosen.options(arrays))
+    return MetricAsShare(metric, _itself) if share is None else share(chosen.options(arrays))
 
 
 def _itself(share: Array, options: Options) -> Array:
@@ -210,10 +211,10 @@ def _from_zero(options: Options) -> bool:
     return _is_zero(options["min_fpr"]) and _is_zero(options["min_tpr"])
 
 
-def _share_of_window(options: Options) -> Share:
+def _share_of_window(options: Options) -> MetricAsShare:
     window = {name: options[name] for name in ("max_fpr", "min_fpr", "min_tpr")}
     share = functools.partial(partial_auc, **window, scale="range")
-    return Share(share, _AREAS_OF_SHARES[options["scale"]])
+    return MetricAsShare(share, _AREAS_OF_SHARES[options["scale"]])
 
 
 def _area_of_share(share: Array, options: Options, *, scale: str) -> Array:

@@ -113,7 +113,7 @@ class Share(NamedTuple):
         return Share(1 - self.value, 1 - self.high, 1 - self.low, self.variance)
 
 
-def shares_of(point: Point, terms: Terms, *, amounts: bool = False) -> dict[str, Array]:
+def shares_of_point(point: Point, terms: Terms, *, amounts: bool = False) -> dict[str, Array]:
     """The shares by name; NaN where they are 0 / 0."""
     nan = numerics.namespace(*point).nan
     recall = numerics.divide(point.tp, point.positives, nan)
@@ -198,10 +198,10 @@ def limits_at_threshold(
     `of`: the class that the threshold was chosen as a quantile of, if it was; see `_counted`.
     """
     library = numerics.namespace(*point)
-    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
+    estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     point, flagged, n_flagged = _counted(point, sizes, of)
-    values = shares_of(point, terms, amounts=sizes.amounts is not None)
-    of_flagged = shares_of(flagged, terms)
+    values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
+    of_flagged = shares_of_point(flagged, terms)
     values["precision"] = of_flagged["precision"]
     prevalence, correlation = terms.prevalence, library.zeros_like(values["recall"])
     draws = {"recall": sizes.positives, "fpr": sizes.negatives}
@@ -323,10 +323,10 @@ def limits_of_choice(
     """
     library = numerics.namespace(*point)
     smaller = library.minimum(sizes.positives, sizes.negatives)
-    estimates = shares_of(point, terms, amounts=sizes.amounts is not None)
+    estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     point, flagged, n_flagged = _counted(point, sizes, of)
-    values = shares_of(point, terms, amounts=sizes.amounts is not None)
-    values["precision"] = shares_of(flagged, terms)["precision"]
+    values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
+    values["precision"] = shares_of_point(flagged, terms)["precision"]
     most: dict[str, Any] = {
         "recall": sizes.positives,
         "fpr": sizes.negatives,
