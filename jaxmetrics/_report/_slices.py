@@ -24,7 +24,7 @@ from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 from jaxmetrics._report._times import no_date_among, seem_dated, times_of, unit_of_name
 from jaxmetrics._roc.sliced import Sliced
-from jaxmetrics.inference._confidence import warn_of_few
+from jaxmetrics.inference._confidence import warn_of_small_classes
 from jaxmetrics.inference._slices import slices_of_items
 
 _PARTS = 5  # of a column with more numbers
@@ -179,7 +179,7 @@ def measured_in(
     for value, sizes in zip(column.values, sizes_in, strict=True):
         with _named(column, value):
             for x in metrics:
-                warn_of_few(x.function, sizes, "closed form")
+                warn_of_small_classes(x.function, sizes, "closed form")
     intervals = [
         jm.Interval(x.estimate, x.low, x.high, x.standard_error, "closed form", level)
         for x in found

@@ -20,7 +20,7 @@ from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantile
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
-from jaxmetrics.inference._comparison import estimated, warn_of_few
+from jaxmetrics.inference._comparison import estimated, warn_of_few_to_compare
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
 from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
@@ -163,7 +163,7 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
         return None
     request.check(needs_key=False)
     if len(items.scores) == 1:
-        warn_of_few(*given, ids, OF_INTERVALS)
+        warn_of_few_to_compare(*given, ids, OF_INTERVALS)
     form, levels = form_of(metric, method), levels_for(level)
 
     def of_model(scores: Any) -> tuple[Array, ...]:

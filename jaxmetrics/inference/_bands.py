@@ -195,7 +195,7 @@ def roc_band(
     request.check(needs_key=resamples)
     checks.check_rows(items)
     if resamples:
-        _warn_of_few(items, ids)
+        _warn_of_few_negatives(items, ids)
         found = _by_bootstrap(items, request, grid, level)
     elif weights is not None or ids is not None:
         _warn_of_few_draws(items, ids)
@@ -208,7 +208,7 @@ def roc_band(
 _FEWEST = 31  # negatives; resamples of fewer may have none above most of the positives
 
 
-def _warn_of_few(items: Items, ids: Clusters | None) -> None:
+def _warn_of_few_negatives(items: Items, ids: Clusters | None) -> None:
     for what, size in too_few(items, ids, _FEWEST):
         if "negatives" in what:
             warn(

@@ -193,7 +193,7 @@ def estimated(
     metric, items = with_influence(metric, items)
     known = has_influence(record_of(metric))
     request.check(needs_key=not known)
-    warn_of_few(*given, request.clusters, found if known else "")
+    warn_of_few_to_compare(*given, request.clusters, found if known else "")
     if known:
         by_steps, bounds = in_steps(metric, items, range_of(metric))
         estimate, covariance = near_tree(covariance_of(by_steps, items, request.clusters))
@@ -208,7 +208,9 @@ def estimated(
 _OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
 
 
-def warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, found: str) -> None:
+def warn_of_few_to_compare(
+    metric: MetricLike, items: Items, ids: Clusters | None, found: str
+) -> None:
     """Warn of few items of a class, and of few within a limit of a rate.
 
     `found` is what simulations found with few items within the limit; "" leaves that warning out.

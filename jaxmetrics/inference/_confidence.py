@@ -168,7 +168,7 @@ def confidence_interval(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
     request.check(needs_key=resamples)
-    _warn_of_few(*asked, ids, chosen)
+    _warn_if_classes_are_small(*asked, ids, chosen)
     if resamples:
         function, arrays = choose(metric)
         refuse = function.refuse_several if chosen == "bca" else function.refuse_tree
@@ -190,12 +190,14 @@ def confidence_interval(
     return Interval(estimate, low, high, error, chosen, level)
 
 
-def _warn_of_few(metric: MetricLike, items: Items, ids: Clusters | None, method: str) -> None:
+def _warn_if_classes_are_small(
+    metric: MetricLike, items: Items, ids: Clusters | None, method: str
+) -> None:
     if (sizes := smallest_sizes(items, ids)) is not None:
-        warn_of_few(metric, sizes, method, clustered=ids is not None)
+        warn_of_small_classes(metric, sizes, method, clustered=ids is not None)
 
 
-def warn_of_few(
+def warn_of_small_classes(
     metric: MetricLike, sizes: dict[str, float], method: str, *, clustered: bool = False
 ) -> None:
     """Warn that a class is too small for the method, with the coverage that simulations found."""

@@ -25,7 +25,12 @@ from jaxmetrics.inference._influence.sizes import warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.rules import draws_of_share, wilson
-from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
+from jaxmetrics.inference._slice_values import (
+    limits_of_slices,
+    slice_estimates,
+    sliced_items,
+    values_of_shares,
+)
 
 _NEAR = 0.02  # a level so low that the two limits nearly meet
 _TOO_HIGH = (average_precision.record, partial_auc.record)
@@ -145,9 +150,9 @@ def fold_interval(
         raise ValueError("folds must be one or more, got none: there are no items")
     items = of_all_processes(items)
     of_metric, exchanged = with_influence(metric, items)
-    given = given_of(exchanged, ids, len(names), one_threshold=False)
+    given = sliced_items(exchanged, ids, len(names), one_threshold=False)
     form, levels = form_of(of_metric, chosen_method(of_metric)), np.array([_NEAR, level])
-    found = limits_of(found_of(given, form, levels), form, levels)
+    found = limits_of_slices(slice_estimates(given, form, levels), form, levels)
     options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
     pooled = confidence_interval(metric, scores, labels, **options)
     values, below, above, error = (x[:, 0] if items.scores.ndim == 1 else x for x in found)
@@ -181,7 +186,7 @@ def _room(form: Form, centre: Any, variance: Any, n_items: Any, level: Any) -> A
 
     They are for as many draws as have this variance, at most the number of items.
     """
-    none, one = values_of(form, np.array([0.0, 1.0]))
+    none, one = values_of_shares(form, np.array([0.0, 1.0]))
     unit = one - none
     share = np.clip((centre - none) / unit, 0.0, 1.0)
     low, high = wilson(share, draws_of_share(share, variance / unit**2, n_items), level)

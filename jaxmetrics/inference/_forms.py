@@ -92,6 +92,7 @@ def limits_of_items(
 def limits_by_clusters(
     form: Form, items: Items, ids: Clusters, level: Any
 ) -> tuple[Array, Array, Array, Array]:
+    """Estimate, limits and standard error by clusters, in float64: "logit" for any form."""
     sums = sums_of_clusters(form.metric, items, ids)
     sizes = sizes_of(items, ids, sums.estimate.ndim)
     chosen, arrays = choose(form.metric)

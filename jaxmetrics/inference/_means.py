@@ -179,7 +179,7 @@ def compare_means(
     estimate, covariance, *rest = near_tree(_moments(*units, within))
     pairs = pairs_of_means(estimate, covariance, *rest)
     if numerics.namespace(estimate) is np:
-        _warn_of_few(float(rest[0]), "items" if ids is None else "clusters")
+        _warn_of_few_units(float(rest[0]), "items" if ids is None else "clusters")
         _warn_of_no_variance(estimate, pairs.error)
     return comparison_of(
         estimate,
@@ -272,7 +272,7 @@ def _first_undefined(
     return lost.any(), lost.argmax()
 
 
-def _warn_of_few(n: float, what: str) -> None:
+def _warn_of_few_units(n: float, what: str) -> None:
     if 0 < n < _FEWEST:
         warn(
             f"a comparison rests on {n:.3g} {what}: with fewer than {_FEWEST} limits cover less "

@@ -302,7 +302,7 @@ def operating_point(
     values = _intervals(*given, QUANTILES.get(name))
     warn_of_undefined(values["recall"][0])
     if ids is not None:
-        _warn_of_few(items, ids)
+        _warn_of_few_clusters(items, ids)
     method = "bootstrap" if resamples else "closed form"
     return _result(values, method, level)
 
@@ -310,7 +310,7 @@ def operating_point(
 _FEWEST = 20  # clusters with items of a class
 
 
-def _warn_of_few(items: Items, ids: Clusters) -> None:
+def _warn_of_few_clusters(items: Items, ids: Clusters) -> None:
     for what, size in too_few(items, ids, _FEWEST):
         warn(
             f"the limits rest on {size:.3g} {what}: in simulations with 2 to 20, 95 % limits of "

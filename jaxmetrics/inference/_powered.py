@@ -147,7 +147,7 @@ def prediction_powered_interval(
     if sampling_probability is not None:
         chances = _check_shares("sampling_probability", sampling_probability, n, above=0.0)
     items = items._replace(weights=_inverse(known, chances))
-    _warn_of_few(items)
+    _warn_of_few_labelled(items)
     metric, of_metric = with_influence(metric, items)
     exchanged = of_metric.labels is not items.labels
     sample = _sample(of_metric, proxies, exchanged)
@@ -377,7 +377,7 @@ def _check_shares(
     return array
 
 
-def _warn_of_few(items: Items) -> None:
+def _warn_of_few_labelled(items: Items) -> None:
     for what, size in too_few(items, None, _FEW):
         warn(
             f"the labelled sample has {size:.3g} {what}: with fewer than {_FEW}, and a proxy that "

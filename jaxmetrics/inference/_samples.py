@@ -137,7 +137,7 @@ def compare_samples(
     request.check(needs_key=not known)
     of_groups = [_of_group(items, index == g) for g in range(n_groups)]
     for g, group in enumerate(of_groups):
-        _warn_of_few(group, ids, str(names[g]))
+        _warn_of_small_group(group, ids, str(names[g]))
     _warn_of_prevalence(metric, items, index, names)
     by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in CLOSED
     pairs_of_groups = _by_limits if by_limits else partial(_by_errors, delong=method == "delong")
@@ -195,7 +195,7 @@ def _warn_of_prevalence(
         )
 
 
-def _warn_of_few(group: Items, ids: Clusters | None, g: str) -> None:
+def _warn_of_small_group(group: Items, ids: Clusters | None, g: str) -> None:
     for what, size in too_few(group, ids):
         warn(
             f"group {g} has {size:.3g} {what}: with fewer than {FEWEST} some 95 % limits of "

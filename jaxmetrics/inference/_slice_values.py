@@ -26,7 +26,7 @@ def _flat(x: Any) -> Any:
     return None if x is None else np.asarray(x).reshape(-1)
 
 
-class Given(NamedTuple):
+class SlicedItems(NamedTuple):
     """The items by slice; scores `[models, n]` and weights `[n]` are in the order of `sliced`."""
 
     sliced: Sliced
@@ -35,15 +35,16 @@ class Given(NamedTuple):
     one_threshold: bool
 
 
-def given_of(items: Items, ids: HostArray, n: int, one_threshold: bool) -> Given:
+def sliced_items(items: Items, ids: HostArray, n: int, one_threshold: bool) -> SlicedItems:
+    """The SlicedItems; `ids` has the slice of each item, from 0 to n - 1."""
     labels, where, weights = map(_flat, (items.labels, items.where, items.weights))
     sliced = Sliced.of(labels == 1, ids, n, where, weights, one_unit=one_threshold)
     scores = in_threads(lambda row: row.take(sliced.item), np.atleast_2d(np.asarray(items.scores)))
     taken = None if weights is None else weights.take(sliced.item)
-    return Given(sliced, scores, taken, one_threshold)
+    return SlicedItems(sliced, scores, taken, one_threshold)
 
 
-class Found(NamedTuple):
+class SliceEstimates(NamedTuple):
     """Results for the share, from 0 to 1, that the closed form is for.
 
     Attributes:
@@ -61,11 +62,12 @@ class Found(NamedTuple):
     numbers: Any
 
 
-def found_of(given: Given, form: Form, levels: HostArray) -> Found:
+def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceEstimates:
+    """The SliceEstimates of the metric of the form; `levels` are those of the limits to come."""
     chosen, arrays = choose(form.metric)
     decides = error_bars_of(chosen.metric).decision is not None
-    _check_metric(chosen, arrays, given, decides)
-    sliced, scores, _, one_threshold = given
+    _check_metric(chosen, arrays, items, decides)
+    sliced, scores, _, one_threshold = items
     arrays = {name: np.asarray(x) for name, x in arrays.items()}
     sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
     if one_threshold:
@@ -82,24 +84,24 @@ def found_of(given: Given, form: Form, levels: HostArray) -> Found:
         slopes = np.stack([x[1].slopes for x in both], axis=1)
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
         sizes = np.full(len(sliced.counts), size), sizes[1]
-    estimate, numbers = _of_models(given, found)
-    return Found(estimate, of_classes, sizes, _positives(given), numbers)
+    estimate, numbers = _of_models(items, found)
+    return SliceEstimates(estimate, of_classes, sizes, _positives(items), numbers)
 
 
-def _positives(given: Given) -> HostArray:
+def _positives(items: SlicedItems) -> HostArray:
     """The total weight of the positives of each slice, in the same unit for all slices."""
-    if given.weights is None:
-        return given.sliced.totals[:, 1]
-    weights = given.weights.astype(np.float64)
-    return given.sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
+    if items.weights is None:
+        return items.sliced.totals[:, 1]
+    weights = items.weights.astype(np.float64)
+    return items.sliced.sums(weights / weights.max(initial=1e-300))[:, 1]
 
 
-def _of_models(given: Given, found: list[InSlices]) -> tuple[HostArray, Any]:
+def _of_models(items: SlicedItems, found: list[InSlices]) -> tuple[HostArray, Any]:
     """The estimates and numbers of all models; NaN where a slice has a NaN score, or no item."""
-    sliced = given.sliced
+    sliced = items.sliced
     estimate = np.stack([x.estimate for x in found], axis=1)
     lost = np.zeros(estimate.shape)
-    for i, scores in enumerate(given.scores):
+    for i, scores in enumerate(items.scores):
         bad = scores != scores
         lost[:, i] = sliced.sums(bad.astype(float)).sum(axis=1) if bad.any() else 0
     lost[sliced.counts.sum(axis=1) == 0] = 1
@@ -107,7 +109,7 @@ def _of_models(given: Given, found: list[InSlices]) -> tuple[HostArray, Any]:
     return np.where(lost > 0, np.nan, numerics.within(estimate, 0, 1)), numbers
 
 
-def _check_metric(chosen: Chosen, arrays: Options, given: Given, decides: bool) -> None:
+def _check_metric(chosen: Chosen, arrays: Options, items: SlicedItems, decides: bool) -> None:
     known = chosen.metric.smooth or decides
     if chosen.metric.of_placements is None or not known:
         raise TypeError(
@@ -115,26 +117,26 @@ def _check_metric(chosen: Chosen, arrays: Options, given: Given, decides: bool) 
             "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "
             f"one, got {chosen.metric.name}: write a loop with where=(slices == name)"
         )
-    chosen.refuse_several(arrays, len(given.scores[0]))
-    if given.one_threshold and not decides:
+    chosen.refuse_several(arrays, len(items.scores[0]))
+    if items.one_threshold and not decides:
         raise ValueError(
             f"threshold='global' is for metrics with a threshold, and {chosen.metric.name} has "
             "none: leave threshold out"
         )
     options = chosen.options(arrays)
-    if given.one_threshold and options["method"] == "quantile":
+    if items.one_threshold and options["method"] == "quantile":
         raise ValueError("threshold='global' needs method='step' or 'linear', got 'quantile'")
 
 
-def limits_of(
-    found: Found, form: Form, levels: HostArray
+def limits_of_slices(
+    estimates: SliceEstimates, form: Form, levels: HostArray
 ) -> tuple[HostArray, HostArray, HostArray, HostArray]:
     """Estimate and error `[slices, models]`, and limits `[slices, models, levels]`."""
-    estimate: Any = found.estimate[..., None]
-    sizes: Any = tuple(np.broadcast_to(x[:, None, None], estimate.shape) for x in found.sizes)
-    parts = np.diagonal(found.of_classes, axis1=2, axis2=3)[..., None]
+    estimate: Any = estimates.estimate[..., None]
+    sizes: Any = tuple(np.broadcast_to(x[:, None, None], estimate.shape) for x in estimates.sizes)
+    parts = np.diagonal(estimates.of_classes, axis1=2, axis2=3)[..., None]
     variances: Any = tuple(parts[:, i] * sizes[i] + 0 * estimate for i in (0, 1))
-    numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], found.numbers)
+    numbers = jax.tree.map(lambda x: x if x.ndim == 3 else x[..., None], estimates.numbers)
     moments = Moments(estimate, variances, sizes)
 
     def of_some(some: slice) -> list[HostArray]:
@@ -150,7 +152,8 @@ def limits_of(
     return middle[..., 0], low, high, error[..., 0]
 
 
-def values_of(form: Form, shares: Any) -> HostArray:
+def values_of_shares(form: Form, shares: Any) -> HostArray:
+    """The metric asked for, from values of the share that the form is of."""
     chosen, arrays = choose(form.metric)
     arrays = {name: np.asarray(x, np.float64) for name, x in arrays.items()}
     return np.asarray(form.value_of(shares, chosen.options(arrays)))

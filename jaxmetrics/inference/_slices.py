@@ -36,7 +36,12 @@ from jaxmetrics.inference._slice_tests import (
     pooled_errors,
     scaled,
 )
-from jaxmetrics.inference._slice_values import found_of, given_of, limits_of, values_of
+from jaxmetrics.inference._slice_values import (
+    limits_of_slices,
+    slice_estimates,
+    sliced_items,
+    values_of_shares,
+)
 from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
 
@@ -227,7 +232,7 @@ def slices_of_items(
 ) -> Slices:
     """As `slices`, from the slice index `ids`; `low` and `high` have the level `level_alone`."""
     metric, exchanged = with_influence(metric, items)
-    given = given_of(exchanged, ids, len(names), one_threshold)
+    given = sliced_items(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))
     counts = given.sliced.counts
     n_positives = counts[:, int(exchanged.labels is items.labels)]
@@ -238,10 +243,10 @@ def slices_of_items(
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    found = found_of(given, form, each)
-    estimate, low, high, error = limits_of(found, form, each)
+    found = slice_estimates(given, form, each)
+    estimate, low, high, error = limits_of_slices(found, form, each)
     low, high = low[..., at], high[..., at]
-    one, none = values_of(form, np.array([1.0, 0.0]))
+    one, none = values_of_shares(form, np.array([1.0, 0.0]))
     share_error = error / (one - none)
     shares = tuple((x[..., :-1] - none) / (one - none) for x in (low, high))
     pooled = pooled_errors(found.of_classes, found.sizes)

@@ -22,7 +22,7 @@ from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
 from jaxmetrics.inference._bootstrap.random import words_of
 from jaxmetrics.inference._bootstrap.request import Request
-from jaxmetrics.inference._confidence import RESAMPLING, warn_of_few
+from jaxmetrics.inference._confidence import RESAMPLING, warn_of_small_classes
 from jaxmetrics.inference._few_successes import warn_of_few_successes
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._intervals import rules
@@ -135,7 +135,7 @@ def _warned_of_few(metric: MetricLike, held: Held, method: str) -> Array:
     if all_concrete(*sizes.values()):
         known = of_all_processes(sizes)
         fewest = {name: np.asarray(size).min(initial=np.inf) for name, size in known.items()}
-        warn_of_few(metric, fewest, method)
+        warn_of_small_classes(metric, fewest, method)
     return sizes["positives"]
 
 
