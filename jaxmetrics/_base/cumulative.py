@@ -82,7 +82,10 @@ def running_count(x: Array) -> Array:
 
 
 def running_highest(x: Array, *, reverse: bool = False) -> Array:
-    """The highest entry so far along the last axis, or from its end; entries must be 0 or more."""
+    """The highest entry so far along the last axis, or from its end; entries must be 0 or more.
+
+    Of JAX's arrays, by a loop on CPUs. `running_maximum` is of any floats, and of NumPy's arrays.
+    """
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.maximum, reverse=reverse),
@@ -104,7 +107,10 @@ def runs(begins: Array) -> tuple[Array, Array]:
 
 
 def running_lowest(x: Array) -> Array:
-    """The lowest entry so far along the last axis, of floats."""
+    """The lowest entry so far along the last axis, of floats.
+
+    Of JAX's arrays, by a loop on CPUs. `running_minimum` is of NumPy's arrays, too.
+    """
     found: Array = lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.minimum, first=np.inf),
@@ -148,7 +154,7 @@ def others(counts: Array) -> Array:
 
 
 def running_minimum(x: Array) -> Array:
-    """The smallest entry so far along the last axis, of floats."""
+    """The smallest entry so far along the last axis, of floats of either library."""
     library = namespace(x)
     if library is np:
         lowest: Array = library.minimum.accumulate(x, axis=-1)
@@ -159,7 +165,7 @@ def running_minimum(x: Array) -> Array:
 
 
 def running_maximum(x: Array) -> Array:
-    """The largest entry so far along the last axis, of floats."""
+    """The largest entry so far along the last axis, of floats of either library."""
     library = namespace(x)
     if library is np:
         highest: Array = library.maximum.accumulate(x, axis=-1)

@@ -117,7 +117,7 @@ def partial_auc(
     """
     library, placed = placed.library, placed.near_one()
     n_negative, n_positive = placed.total_negatives, placed.total_positives
-    from_left, from_floor = not _is_zero(min_fpr), not _is_zero(min_tpr)
+    from_left, from_floor = not _is_constant_zero(min_fpr), not _is_constant_zero(min_tpr)
     max_fpr, min_fpr, min_tpr = map(library.asarray, (max_fpr, min_fpr, min_tpr))
     limits = {"high": in_counts(max_fpr, n_negative)}
     if from_left:
@@ -158,7 +158,7 @@ def partial_auc(
     return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
 
-def _is_zero(limit: ArrayLike) -> bool:
+def _is_constant_zero(limit: ArrayLike) -> bool:
     """Whether a limit is the constant 0, which needs no computation."""
     return isinstance(limit, float) and limit == 0
 

@@ -188,7 +188,7 @@ class OnHost:
             highest = None if below is None else self.negative.only(self.negative.scores >= below)
             scores, sums = self._from_highest if highest is None else highest.falling()
             points = limit.rate(sums, total).astype(limit.bound.dtype)
-            at = points.searchsorted(limit.slackened(self.slack), side="right")
+            at = points.searchsorted(limit.slackened_bound(self.slack), side="right")
             return scores.take(at, mode="clip") if len(scores) else total * at, at < len(scores)
         most = most_within(limit, total, 0.0)
         some = most < total

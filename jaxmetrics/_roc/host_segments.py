@@ -183,7 +183,7 @@ class InSegments:
         if self.negative.weights is None:
             most = most_within(limit, total, 0.0)
         else:
-            bound = limit.slackened(self.slack)
+            bound = limit.slackened_bound(self.slack)
             most = self.negative.within(
                 lambda sums: limit.rate(sums, total).astype(limit.bound.dtype) > bound, bound
             )

@@ -38,7 +38,7 @@ class Limit(NamedTuple):
         unit = next_above(bound).astype(np.float64) - bound.astype(np.float64)
         return self.share + unit / 2
 
-    def slackened(self, slack: float) -> Any:
+    def slackened_bound(self, slack: float) -> Any:
         """The bound, with room for the rounding of sums of weights.
 
         It is relative to the share: a specificity of nearly 0 is what it leaves of all the weight.
@@ -67,7 +67,7 @@ def reaches(rate: Any, limit: Any, slack: float) -> Any:
     return (rate * (1 + slack)).astype(limit.dtype) >= limit
 
 
-def slackened(share: Any, slack: float) -> Any:
+def slackened_share(share: Any, slack: float) -> Any:
     """A share, with room for the rounding of sums of weights."""
     return share + share * slack
 
@@ -76,7 +76,7 @@ def most_within(limit: Limit, total: Any, slack: float) -> Any:
     """The largest weight of false positives within the limit; a whole number without slack."""
     share, bound, library = limit.share, limit.bound, namespace(limit.bound, total)
     if slack:
-        return slackened(share, slack) * total
+        return slackened_share(share, slack) * total
     nearest = library.minimum((limit.highest * total).round(), total)
     counts = nearest + _NEAR.reshape(-1, *(1,) * bound.ndim)
     within = (limit.rate(counts, total).astype(bound.dtype) <= bound) & (counts <= total)

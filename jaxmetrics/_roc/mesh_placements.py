@@ -184,7 +184,7 @@ class OnMesh:
 
         def within(sums: Array) -> Array:
             rates = limit.rate(sums, total).astype(bound.dtype)
-            found: Array = rates <= limit.slackened(self.slack)
+            found: Array = rates <= limit.slackened_bound(self.slack)
             return found
 
         key = self._key(lambda keys: within(self._below(keys)), bound.shape)

@@ -254,7 +254,7 @@ class OfTable:
 
     def _last_within(self, limit: Limit) -> Any:
         """The index of the last ROC point within the limit; point 0 is at +inf."""
-        fps, most = _from_zero(self._fps), limit.slackened(self.slack)
+        fps, most = _from_zero(self._fps), limit.slackened_bound(self.slack)
         points = limit.rate(fps, fps[-1]).astype(most.dtype)
         return self.library.searchsorted(points, most, side="right") - 1
 

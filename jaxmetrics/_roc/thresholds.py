@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base.numerics import at_each, divide, rates, within
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.host_placements import OnHost
-from jaxmetrics._roc.limits import MANY, Limit, limit_of_fpr, slackened
+from jaxmetrics._roc.limits import MANY, Limit, limit_of_fpr, slackened_share
 from jaxmetrics._roc.metric import placement_metric
 from jaxmetrics._roc.placements import (
     Beside,
@@ -124,7 +124,7 @@ def _caught_between(part: Groups, max_fpr: Array) -> Array:
 
     def at(max_fpr: Array) -> Array:
         limit = max_fpr[..., None]
-        left = fpr.astype(limit.dtype) <= slackened(limit, part.slack)
+        left = fpr.astype(limit.dtype) <= slackened_share(limit, part.slack)
         share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
         total: Array = part.total(part.library.where(left, 1, share))
         return total

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmetrics._base.numerics import divide, rates
 from jaxmetrics._base.types import Array
-from jaxmetrics._roc.limits import reaches, slackened
+from jaxmetrics._roc.limits import reaches, slackened_share
 from jaxmetrics._roc.operating import Point, objective
 from jaxmetrics._roc.record import Metric, Options
 from jaxmetrics._roc.thresholds import threshold_at_fpr
@@ -80,7 +80,7 @@ def _missed_within(
     fps: Array, tps: Array, positives: Array, negatives: Array, tolerance: float, options: Options
 ) -> Array:
     limit = jnp.asarray(options["max_fpr"])
-    within = rates(fps, negatives).astype(limit.dtype) <= slackened(limit, tolerance)
+    within = rates(fps, negatives).astype(limit.dtype) <= slackened_share(limit, tolerance)
     return jnp.where(within, positives - tps, 2 * positives)
 
 

@@ -172,7 +172,7 @@ def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
     return n / excess(variance, n, mean * (1 - mean))
 
 
-def mean_limits(sample: Sample, confidence_level: ArrayLike) -> Limits:
+def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     """Hall's limits for the t statistic of a skewed sample, kept to what a share can have.
 
     mean - SE g(t), mean - SE g(-t), with g(x) = (3 / a) (cbrt(1 + a (x - a / 6)) - 1), where
@@ -257,8 +257,8 @@ def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
 
 @library_program()
 def limits_of_mean(sample: Sample, level: Array) -> Limits:
-    """`mean_limits` in the dtype of the sample."""
-    low, high = mean_limits(Sample(*(_of_dtype(x, np.float64) for x in sample)), level)
+    """`_limits_in_float64`, rounded to the dtype of the sample."""
+    low, high = _limits_in_float64(Sample(*(_of_dtype(x, np.float64) for x in sample)), level)
     return low.astype(sample.mean.dtype), high.astype(sample.mean.dtype)
 
 

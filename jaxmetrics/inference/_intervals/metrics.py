@@ -189,7 +189,7 @@ def error_bars_of(metric: Metric) -> ErrorBars:
     return _ERROR_BARS.get(metric, ErrorBars())
 
 
-def _is_zero(option: Any) -> bool:
+def _is_known_zero(option: Any) -> bool:
     return is_concrete(option) and not np.any(np.asarray(option))
 
 
@@ -208,7 +208,7 @@ def _roc_auc(curves: Curves, options: Options) -> Array:
 
 
 def _from_zero(options: Options) -> bool:
-    return _is_zero(options["min_fpr"]) and _is_zero(options["min_tpr"])
+    return _is_known_zero(options["min_fpr"]) and _is_known_zero(options["min_tpr"])
 
 
 def _share_of_window(options: Options) -> MetricAsShare:
@@ -240,9 +240,9 @@ def _roc_auc_if_whole(options: Options) -> MetricLike | None:
 
 
 def _finish_partial_auc(finish: Finish, options: Options) -> Finish:
-    if not _is_zero(options["min_tpr"]):
+    if not _is_known_zero(options["min_tpr"]):
         return finish
-    if _is_zero(options["min_fpr"]):
+    if _is_known_zero(options["min_fpr"]):
         return finish._replace(of_curves=_partial_auc, limits=("max_fpr",))
     return finish._replace(of_curves=_area_between, limits=("min_fpr", "max_fpr"))
 
