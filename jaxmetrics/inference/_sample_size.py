@@ -161,14 +161,14 @@ def sample_size(
         )
     checks.check_flag("paired", paired)
     goal = _goal(metric, width, difference, margin)
-    wanted = _number("power", power, high=1.0)
+    wanted = checks.check_number("power", power, high=1.0)
     kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=width is not None)
     if ratio is not None and error_bars_of(record_of(metric)).of_prevalence:
         raise ValueError(
             f"ratio is for metrics that do not depend on it, and {record_of(metric).name} does: "
             "take a pilot with this share of positives and leave ratio out"
         )
-    per_positive = None if ratio is None else _number("ratio", ratio)
+    per_positive = None if ratio is None else checks.check_number("ratio", ratio)
     given = near_tree((pilot, sizes, per_positive, goal, wanted, np.float64(level)))
     found = SampleSize(*map(as_default, _needed(*given, kind)))
     asked = {"width": width, "difference": difference, "margin": margin}
@@ -240,7 +240,7 @@ def power(
     kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=False)
     given = (n_positives, n_negatives)
     counts = [
-        None if x is None else _number(name, x, low=1.0)
+        None if x is None else checks.check_number(name, x, low=1.0)
         for name, x in zip(("n_positives", "n_negatives"), given, strict=True)
     ]
     given = near_tree((pilot, sizes, counts, effect, np.float64(level)))
@@ -253,14 +253,11 @@ def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
     lowest, highest = ends_of_range(metric)
     most = highest - lowest
     if width is not None:
-        return _number("width", width, high=most)
+        return checks.check_number("width", width, high=most)
     true = 0.0 if difference is None else difference
-    number = _number("difference", true, low=-most, high=most)
-    return Effect(number, None if margin is None else _number("margin", margin, high=most))
-
-
-def _number(name: str, value: Any, *, low: float = 0.0, high: float = np.inf) -> Any:
-    return checks.check_number(name, value, low, high)
+    number = checks.check_number("difference", true, low=-most, high=most)
+    least = None if margin is None else checks.check_number("margin", margin, high=most)
+    return Effect(number, least)
 
 
 def _pilot(

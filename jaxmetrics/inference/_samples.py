@@ -245,12 +245,9 @@ def _estimated(
         sizes = library.stack([*map(only_number, found.sizes)])
         of_classes = found.of_classes[:, 0, 0]
         return estimate[0], found.total[0, 0], of_classes, sizes, only_number(found.mixed)
-    chosen, arrays = choose(metric)
-    chosen.refuse_several(arrays, items.scores.shape[-1])
     own = request._replace(key=jax.random.fold_in(request.key, g))
     result = resampled(metric, items, own)
     error = near(result.standard_error).astype(np.float64)
-    library = numerics.namespace(error)
     parts, sizes = error**2 * np.array([0.0, 1.0]), np.full(3, np.inf)
     return near(result.estimate), error**2, parts, sizes, np.float64(0)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
@@ -24,17 +24,6 @@ from jaxmetrics.inference._pairs import Pairs, differences_of, pairs_of
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.
 _GRID = np.array([0.75, 1.5, 2.25, 3.0, 4.0, 5.0, 6.0])
-
-_NAMES = (
-    "difference",
-    "standard_error",
-    "low",
-    "high",
-    "p_value",
-    "simultaneous_low",
-    "simultaneous_high",
-    "simultaneous_p_value",
-)
 
 
 @jax.tree_util.register_dataclass
@@ -63,7 +52,7 @@ class SliceDifferences(Result):
     simultaneous_p_value: Array
 
     def _table(self) -> Table:
-        parts = {name: np.asarray(getattr(self, name)) for name in _NAMES}
+        parts = {x.name: np.asarray(getattr(self, x.name)) for x in fields(self)}
         columns = [
             *difference_columns(parts, None, several=True),
             Column("", {"standard_error": parts["standard_error"]}),

@@ -156,7 +156,9 @@ def check_nonnegative(name: str, value: float) -> float:
     return checked
 
 
-def check_number(name: str, value: Any, low: float, high: float) -> HostOrDeviceArray:
+def check_number(
+    name: str, value: Any, *, low: float = 0.0, high: float = math.inf
+) -> HostOrDeviceArray:
     """A number above `low` and below `high`, or several, as an array; they may be traced."""
     checked: HostOrDeviceArray = number(low, high, open_low=True, open_high=True)(name, value)
     return checked

@@ -20,7 +20,7 @@ from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import LEFT_OUT, POSITIVE, Ordered, apart_rows
 from jaxmetrics.inference._bootstrap.random import MAX_SIZE
-from jaxmetrics.inference._influence.gradient import in_order_weights
+from jaxmetrics.inference._influence.gradient import weights_by_kind
 
 # Scales the margin of a head beyond its mean depth: at 1 a head in practice never falls short. It
 # has a name so that tests can make heads fall short.
@@ -320,11 +320,11 @@ def cells_of_items(
       apart: whether amounts are counted apart from the number of positives.
       counted: whether the totals of both classes are known, so that only the head is used.
     """
-    positives, negatives = in_order_weights(items, order)
+    negatives, positives = weights_by_kind(items, order)
     amounts = None
     if apart and items.amounts is not None:
         amounts = positives
-        positives, negatives = in_order_weights(items._replace(amounts=None), order)
+        negatives, positives = weights_by_kind(items._replace(amounts=None), order)
     library = numerics.namespace(*order)
     valid = library.sum(order.kinds != LEFT_OUT)
     head = valid if weight is None else head_of(order, negatives, weight)

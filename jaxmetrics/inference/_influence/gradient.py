@@ -158,7 +158,8 @@ def _table_of(problem: Problems, weights: tuple[Array, Array], n_rows: int) -> S
 
 def slopes_of(problem: Problems, chosen: Chosen, arrays: Options, n_rows: int) -> Slopes:
     """The slopes of one problem `[n]`."""
-    return slopes_of_weights(weights_by_kind(problem), problem, chosen, arrays, n_rows)
+    weights = weights_by_kind(problem.items, problem.order)
+    return slopes_of_weights(weights, problem, chosen, arrays, n_rows)
 
 
 def slopes_of_weights(
@@ -226,7 +227,7 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
     (slopes, less), order = zip(*by_class, strict=True), problem.order
     # Both classes in one table, as each lookup is a slow gather.
     at = problem.rows + n_rows * (order.kinds == POSITIVE)
-    negatives, positives = weights_by_kind(problem)
+    negatives, positives = weights_by_kind(problem.items, order)
     weights = positives + negatives
     units = weights * sorting.take(jnp.concatenate(slopes), at)
     if less[0] is not None:
@@ -250,20 +251,16 @@ def by_row(x: Array, rows: Array, n_rows: int) -> Array:
     return sums
 
 
-def in_order_weights(items: Items, order: Ordered) -> tuple[Array, Array]:
-    """The positive and the negative weight of each item `[n]`, in order."""
+def weights_by_kind(items: Items, order: Ordered) -> tuple[Array, Array]:
+    """The weights `[n]` of the negatives and of the positives, in order."""
     if items.weights is None and items.amounts is None:
-        kinds = (order.kinds == POSITIVE, order.kinds == NEGATIVE)
+        kinds = (order.kinds == NEGATIVE, order.kinds == POSITIVE)
         return kinds[0].astype(np.int32), kinds[1].astype(np.int32)
     positives, negatives = class_weights(items)
-    return sorting.take(positives, order.item), sorting.take(negatives, order.item)
-
-
-def weights_by_kind(problem: Problems) -> tuple[Array, Array]:
-    """The weights `[n]` of the negatives and of the positives, in order."""
-    return in_order_weights(problem.items, problem.order)[::-1]
+    return sorting.take(negatives, order.item), sorting.take(positives, order.item)
 
 
 def counts_of(problem: Problems) -> Array:
     """The number of negatives and of positives with weight, `[2]`, in float64."""
-    return jnp.stack([jnp.sum(x > 0) for x in weights_by_kind(problem)]).astype(jnp.float64)
+    weights = weights_by_kind(problem.items, problem.order)
+    return jnp.stack([jnp.sum(x > 0) for x in weights]).astype(jnp.float64)

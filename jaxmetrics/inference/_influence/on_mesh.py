@@ -149,16 +149,12 @@ class _OfDevice:
         self._chosen, self._options = chosen, chosen.options(arrays)
         self._decided = error_bars_of(chosen.metric).decision is not None
         self._weights = weights_on_mesh(items)
-        positives, negatives = self._of_classes = class_weights(items)
+        positives, negatives = class_weights(items)
+        self._classes = negatives, positives
         n_negatives, n_positives = (
             sum_over(number_of(x > 0), axis_name) for x in (negatives, positives)
         )
         self.counts = n_negatives, n_positives
-
-    @property
-    def _classes(self) -> list[Array]:
-        positives, negatives = self._of_classes
-        return [x.astype(jnp.float64) for x in (negatives, positives)]
 
     def estimate_and_units(self) -> tuple[Array, Array]:
         """The metric of all, and `[n]` for the items of the device, 0 without weight.
@@ -173,7 +169,7 @@ class _OfDevice:
         if self._decided:
             estimate, units = self._units_of_decision()
         else:
-            estimate, units = self._by_rarer_class(of_way)
+            estimate, units = by_rarer_class(of_way, self._items, self._axis_name)
         return self._defined(estimate), units
 
     def sizes(self, placed: OnMesh | RarePositives) -> Sizes:
@@ -209,21 +205,11 @@ class _OfDevice:
             of_placed = sizes, numbers = function(self._in_ranges)
             found = squares_of_decision(self._in_ranges, self._decision(sizes, numbers))
         else:
-            found, of_placed = self._by_rarer_class(of_way)
+            found, of_placed = by_rarer_class(of_way, self._items, self._axis_name)
         return found._replace(estimate=self._defined(found.estimate)), of_placed
 
     def _defined(self, estimate: Array) -> Array:
         return jnp.where(undefined_on_mesh(self._items, self._axis_name), jnp.nan, estimate)
-
-    def sum_over(self, of_items: Array) -> Array:
-        """The sum over the items of all devices."""
-        return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
-
-    def _largest(self, weights: Array) -> Array:
-        return largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
-
-    def _by_rarer_class(self, function: Callable[[Place], R]) -> R:
-        return by_rarer_class(function, self._items, self._axis_name)
 
     @cached_property
     def _in_ranges(self) -> OnMesh:
@@ -243,13 +229,19 @@ class _OfDevice:
         decision = self._decision(self.sizes(self._in_ranges))
         self._chosen.refuse_shapes(decision.estimate)
         flagged = decision.flags(self._items.scores.astype(jnp.float64))
-        of_negatives, of_positives = (self._shares(flagged, x) for x in self._classes)
+        of_negatives, of_positives = (
+            self._shares(flagged, x.astype(jnp.float64)) for x in self._classes
+        )
         return decision.estimate, of_positives - decision.slope * of_negatives
 
     def _shares(self, flagged: Array, weights: Array) -> Array:
         """What each item adds to the share of its class that is flagged, centred."""
-        unit = numerics.power_near(self._largest(weights))  # keeps sums from overflowing
-        weights = weights / unit
-        total = self.sum_over(weights)
-        share = numerics.divide(self.sum_over(weights * flagged), total, 0.0)
+
+        def of_all(of_items: Array) -> Array:
+            return sum_over(jnp.sum(of_items, axis=-1), self._axis_name)
+
+        largest = largest_over(jnp.max(weights, axis=-1, initial=0), self._axis_name)
+        weights = weights / numerics.power_near(largest)  # keeps sums from overflowing
+        total = of_all(weights)
+        share = numerics.divide(of_all(weights * flagged), total, 0.0)
         return numerics.divide(weights, total, 0.0) * (flagged - share)

@@ -118,7 +118,7 @@ def _moments(
     problems: Problems, arrays: Options, level: Array, chosen: Chosen, n_rows: int
 ) -> tuple[Moments, Any]:
     def of_one(problem: Problems, bad: Array) -> tuple[Moments, Any]:
-        weights = weights_by_kind(problem)
+        weights = weights_by_kind(problem.items, problem.order)
         slopes = slopes_of(problem, chosen, arrays, n_rows)
 
         def of_class(kind: int) -> tuple[Array, Array]:
@@ -214,7 +214,8 @@ def _item_units(
         counts = counts_of(problem)
         each: Any = None, None
         if problem.items.weights is not None:
-            totals = jnp.stack([jnp.sum(x) for x in weights_by_kind(problem)])
+            weights = weights_by_kind(problem.items, problem.order)
+            totals = jnp.stack([jnp.sum(x) for x in weights])
             each = numerics.divide(totals, counts, 0.0)
         given = zip(slopes.centred, slopes.means, counts, each, strict=True)
         by_class = [of_item(*of_class) for of_class in given]
