@@ -180,14 +180,7 @@ def confidence_interval(
         return result.interval(method=chosen, confidence_level=level, acceleration=skew)
     if chosen != "wald":
         return _by_form(form_of(metric, chosen), items, ids, level, axis_name)
-    if ids is None:
-        found = estimate_and_error(metric, items, axis_name)
-    else:
-        found = error_of_clusters(metric, items, ids)
-    estimate, error = map(as_default, found)
-    warn_of_undefined(estimate)
-    low, high = wald_limits(estimate, error, level)
-    return Interval(estimate, low, high, error, chosen, level)
+    return _by_wald(metric, items, ids, level, axis_name)
 
 
 def _warn_if_classes_are_small(
@@ -244,6 +237,19 @@ _FEWEST = {
 }
 # For each method: the coverage that simulations found with few items within a limit of a rate.
 _FEW_INSIDE = {"closed form": OF_INTERVALS, "wilson": "95 % Wilson intervals cover 50 to 97 %"}
+
+
+def _by_wald(
+    metric: MetricLike, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
+) -> Interval:
+    if ids is None:
+        found = estimate_and_error(metric, items, axis_name)
+    else:
+        found = error_of_clusters(metric, items, ids)
+    estimate, error = map(as_default, found)
+    warn_of_undefined(estimate)
+    low, high = wald_limits(estimate, error, level)
+    return Interval(estimate, low, high, error, "wald", level)
 
 
 def _by_form(

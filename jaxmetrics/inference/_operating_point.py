@@ -289,15 +289,8 @@ def operating_point(
     if name in BEST:
         limits = limits_of_best(name, options, items, index, found[0], level)
     elif name in QUANTILES:
-        of_class = QUANTILES[name]
-        of_negatives = of_class == "negatives"
-        size, share = getattr(found[1], of_class), options[name]
-        if index is not None:
-            size = clustered_size(items, index, near_tree(share + 0 * size), of_negatives)
-            of_size: dict[str, Any] = {of_class: size}
-            found = found[0], found[1]._replace(**of_size)
-        shares = likely_shares(*near_tree((size, share, np.float64(level))))
-        limits = order_statistics(items, index, shares, of_negatives)
+        sizes, limits = _limits_of_quantile(name, options[name], items, index, found[1], level)
+        found = found[0], sizes
     given = near_tree((*found, terms, np.float64(level), chosen, limits))
     values = _intervals(*given, QUANTILES.get(name))
     warn_of_undefined(values["recall"][0])
@@ -305,6 +298,20 @@ def operating_point(
         _warn_of_few_clusters(items, ids)
     method = "bootstrap" if resamples else "closed form"
     return _result(values, method, level)
+
+
+def _limits_of_quantile(
+    name: str, share: Any, items: Items, ids: Array | None, sizes: Sizes, level: float
+) -> tuple[Sizes, Limits]:
+    """The limits of a threshold that leaves a share of a class; with clusters, sizes by them."""
+    of_class = QUANTILES[name]
+    of_negatives, size = of_class == "negatives", getattr(sizes, of_class)
+    if ids is not None:
+        size = clustered_size(items, ids, near_tree(share + 0 * size), of_negatives)
+        of_size: dict[str, Any] = {of_class: size}
+        sizes = sizes._replace(**of_size)
+    shares = likely_shares(*near_tree((size, share, np.float64(level))))
+    return sizes, order_statistics(items, ids, shares, of_negatives)
 
 
 _FEWEST = 20  # clusters with items of a class
