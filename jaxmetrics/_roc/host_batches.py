@@ -18,7 +18,7 @@ from jaxmetrics._base.host import in_threads, processors
 from jaxmetrics._base.merging import below_and_not_above
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.at_hand import at_hand_with, in_jax
-from jaxmetrics._roc.host_class import OneClass, sortable
+from jaxmetrics._roc.host_class import FEW_THRESHOLDS, OneClass, sortable
 from jaxmetrics._roc.host_placements import OnHost, placements_of
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
 from jaxmetrics._roc.placements import Beside, Corners, Part
@@ -30,7 +30,6 @@ R = TypeVar("R")
 _LONGEST = 1 << 17  # from so many items on, threads sort a single row
 _SHORTEST = 1 << 7  # rows of fewer items take less time in a program
 _AT_ONCE = 1 << 21  # items of all rows of a block
-_FEW = 32  # up to so many thresholds, one pass for each takes less time than a sort
 _MANY = 1 << 15  # scores of a class, above which threads start in less time than a sort takes
 _PART = 1 << 16  # groups times limits, whose arrays stay in the cache
 
@@ -151,7 +150,7 @@ class RowsOnHost:
         return self.negative[:, end:]
 
     def caught(self, limit: Limit) -> Any:
-        if limit.bound.size > _FEW:
+        if limit.bound.size > FEW_THRESHOLDS:
             return self._each(lambda row: row.caught(limit))
         return self._of_caught(_count, *self._beyond(limit))
 
@@ -159,12 +158,12 @@ class RowsOnHost:
         def lowest(mask: HostArray) -> Any:
             return np.where(mask, self.positive, np.float64(np.inf)).min(axis=-1, initial=np.inf)
 
-        if limit.bound.size > _FEW:
+        if limit.bound.size > FEW_THRESHOLDS:
             return self._each(lambda row: row.lowest_caught(limit))
         return self._of_caught(lowest, *self._beyond(limit))
 
     def caught_above(self, threshold: Any) -> Any:
-        if threshold[0].size > _FEW:
+        if threshold[0].size > FEW_THRESHOLDS:
             rows = zip(map(OneClass, self.positive), threshold, strict=True)
             return np.stack([row.weight_above(x, "right") for row, x in rows])
         return self._of_caught(_count, threshold, np.True_)

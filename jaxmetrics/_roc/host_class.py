@@ -11,7 +11,7 @@ from jaxmetrics._base.cumulative import running_total
 from jaxmetrics._base.merging import counts_dtype
 from jaxmetrics._base.types import HostArray
 
-_FEW = 32  # up to so many thresholds, one pass for each takes less time than a sort
+FEW_THRESHOLDS = 32  # up to so many thresholds, one pass for each takes less time than a sort
 _BLOCK = 1 << 17
 _MOST = 0.875  # above this share of entries kept, a mask as an index takes less time
 
@@ -71,7 +71,7 @@ class OneClass(NamedTuple):
     def weight_above(self, thresholds: HostArray, side: Literal["left", "right"]) -> HostArray:
         """The total weight of the items above each threshold; of side "left", not below it."""
         scores, weights, _ = self
-        if thresholds.size > _FEW:
+        if thresholds.size > FEW_THRESHOLDS:
             if weights is None:
                 return len(scores) - np.sort(scores).searchsorted(thresholds, side).astype(float)
             order = scores.argsort()

@@ -19,6 +19,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals.effective import kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
+    FEWEST_VALUES,
     Within,
     are_shares,
     draws_of_clusters,
@@ -32,7 +33,6 @@ from jaxmetrics.inference._intervals.means import (
 from jaxmetrics.inference._pairs import pairs_of_means
 
 _MANY_MODELS = 20  # up to so many are common, however few the items
-_FEWEST = 20  # items, or clusters, that limits of skewed values need
 
 
 @on_any_mesh
@@ -273,10 +273,10 @@ def _first_undefined(
 
 
 def _warn_of_few_units(n: float, what: str) -> None:
-    if 0 < n < _FEWEST:
+    if 0 < n < FEWEST_VALUES:
         warn(
-            f"a comparison rests on {n:.3g} {what}: with fewer than {_FEWEST} limits cover less "
-            f"than they say where values are skewed: add {what}",
+            f"a comparison rests on {n:.3g} {what}: with fewer than {FEWEST_VALUES} limits cover "
+            f"less than they say where values are skewed: add {what}",
         )
 
 

@@ -134,7 +134,7 @@ def shared(request, monkeypatch):
     """A metric of rows that share labels, which are not taken one by one."""
     monkeypatch.setattr(host_batches, "_SHORTEST", 0)
     if request.param == "in blocks":
-        for name, size in (("_AT_ONCE", 2 * N), ("_PART", 5), ("_MANY", 0), ("_FEW", 2)):
+        for name, size in (("_AT_ONCE", 2 * N), ("_PART", 5), ("_MANY", 0), ("FEW_THRESHOLDS", 2)):
             monkeypatch.setattr(host_batches, name, size)
 
     def value(metric, *args, **options):

@@ -22,7 +22,7 @@ from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
 FEW, ENOUGH = 2.0, 4.0
 
 # Fewer values than this, of any range, show too little of their skewness.
-_FEWEST = 20
+FEWEST_VALUES = 20
 
 # Values this near to each other, relative to the largest, differ by rounding only.
 _ROUNDING = 1e-12
@@ -286,11 +286,12 @@ def warn_of_few_values(sample: Sample) -> None:
             "a mean has no interval, as a value is NaN or infinite: leave such items out by "
             "where=isfinite(values)"
         )
-    few = ~np.isnan(error) & ~is_share & (n < _FEWEST)
+    few = ~np.isnan(error) & ~is_share & (n < FEWEST_VALUES)
     if few.any():
         warn(
-            f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than {_FEWEST}, "
-            "95 % intervals cover 83 to 99 %, the least of skewed values: add values",
+            f"a mean rests on {n[few].min():.3g} values: in simulations with fewer than "
+            f"{FEWEST_VALUES}, 95 % intervals cover 83 to 99 %, the least of skewed values: add "
+            "values",
         )
     sums = sums_of_rare(sample).ravel()
     if np.any(sums < FEW):

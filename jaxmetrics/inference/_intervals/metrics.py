@@ -321,7 +321,7 @@ def complement(limit: Any) -> Any:
     two rates of at most 2^30 items; in float32 by half a unit. It is lowered by a factor: XLA would
     add a constant to the 1 first, and in 32 bits 1 has no digits for it.
     """
-    rounding = max(2.0**-40, float(np.finfo(limit.dtype).eps) / 2)
+    rounding = max(numerics.SLACK, float(np.finfo(limit.dtype).eps) / 2)
     return (1 - numerics.product(limit, 1 - rounding)).astype(limit.dtype)
 
 

@@ -155,7 +155,7 @@ def _without_itself(low: Array, estimate: Array, without_itself: Array) -> Array
     """The lower limit, moved on the logit scale as the estimate moves, if that lowers it."""
     library = numerics.namespace(low, estimate, without_itself)
     logit, expit = special(library).logit, special(library).expit
-    inner = [library.clip(x, 1e-300, 1 - 2.0**-53) for x in (without_itself, estimate, low)]
+    inner = [library.clip(x, _TINY, 1 - 2.0**-53) for x in (without_itself, estimate, low)]
     moved = expit(logit(inner[0]) - (logit(inner[1]) - logit(inner[2])))
     edge = (without_itself <= 0) | (low <= 0) | (estimate <= 0)
     edge = edge | (without_itself >= 1) | (low >= 1) | (estimate >= 1 - ROUNDING)
