@@ -144,7 +144,7 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
     kinds = jnp.where(
         positive, SORTED_POSITIVES, jnp.where(some, SORTED_NEGATIVES, LEFT_OUT)
     ).astype(jnp.uint32)
-    keys, kinds = received(dealt.keys, some, ~np.zeros((), dealt.keys.dtype)), kinds.ravel()
+    keys, kinds = received(dealt.keys, some, sorting.largest_key(dealt.keys)), kinds.ravel()
     weights = order = None
     if dealt.weights is None and not ordered:
         keys, kinds = sorting.sort_by_key(keys, kinds, most=LEFT_OUT)

@@ -112,7 +112,7 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
 def _empty(rows: Rows) -> tuple[Any, Any, Any]:
     """The key and the weights of an entry that is no row."""
     zero = np.zeros((), rows.positives.dtype)
-    return ~np.zeros((), rows.keys.dtype), zero, zero
+    return sorting.largest_key(rows.keys), zero, zero
 
 
 def _most(n: int, n_devices: int) -> int:
@@ -221,6 +221,6 @@ def _joined(rows: Rows) -> tuple[Rows, Array]:
         at = jnp.zeros_like(x).at[number]
         return at.add(x, indices_are_sorted=True, mode="promise_in_bounds")
 
-    largest = jnp.full_like(keys, ~np.zeros((), keys.dtype))
+    largest = jnp.full_like(keys, sorting.largest_key(keys))
     distinct = largest.at[number].min(keys, indices_are_sorted=True, mode="promise_in_bounds")
     return Rows(distinct, at_rows(positives), at_rows(negatives)), number[-1] + 1

@@ -44,7 +44,7 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     """
     bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
     if not numerics.is_inexact(weights):
-        keys = sorting.sort(jnp.where(weights > 0, keys, ~np.zeros((), keys.dtype)))
+        keys = sorting.sort(jnp.where(weights > 0, keys, sorting.largest_key(keys)))
         return so_many_below(keys, bounds, 0, number_of(weights > 0), ties=ties)
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)

@@ -303,6 +303,11 @@ def starts(x: Array) -> Array:
     return found
 
 
+def largest_key(keys: Any) -> Any:
+    """The largest key of the dtype of the keys, for entries that come last."""
+    return ~keys.dtype.type(0)
+
+
 def take(values: Array, order: Array) -> Array:
     """`values[..., order]` without a check of bounds; leading axes broadcast."""
     library = namespace(values, order)

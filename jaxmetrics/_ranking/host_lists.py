@@ -108,7 +108,7 @@ class HostLists:
 
     def rank_of_first(self, chosen: HostArray) -> HostArray:
         """The rank from 0 of the best of the chosen items in each list, without a sort."""
-        last, n = ~self._keys.dtype.type(0), len(self.labels)
+        last, n = sorting.largest_key(self._keys), len(self.labels)
         index = np.arange(n)
         best = self._least(np.where(chosen, self._keys, last)).repeat(self.sizes)
         equal = self._keys == best

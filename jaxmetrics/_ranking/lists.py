@@ -108,7 +108,7 @@ class Lists(NamedTuple):
         """
         n = len(self.keys)
         index = jnp.arange(n, dtype=jnp.int32)
-        last = ~self.keys.dtype.type(0)
+        last = sorting.largest_key(self.keys)
         best = self._each(self._least(jnp.where(chosen & self.valid, self.keys, last)))
         at_best = chosen & self.valid & (self.keys == best)
         first = self._each(self._least(jnp.where(at_best, index, n)))
@@ -222,7 +222,7 @@ def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = N
     index = library.arange(n, dtype=np.uint32)
     if segment is None and valid is not None:
         # A valid item may have the last key, too; index + n sorts masked items behind it.
-        keys = library.where(valid, keys, _last(keys))
+        keys = library.where(valid, keys, sorting.largest_key(keys))
         index = library.where(valid, index, index + np.uint32(n))
     by_value = sorting.payload_by_key(*library.broadcast_arrays(keys, index), first=first)
     if segment is None:
@@ -238,17 +238,15 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
     library = numerics.namespace(values)
     keys = sorting.descending_keys(values)
     if segment is None:
-        return sorting.sort(keys if valid is None else library.where(valid, keys, _last(keys)))
+        return sorting.sort(
+            keys if valid is None else library.where(valid, keys, sorting.largest_key(keys))
+        )
     if keys.dtype == np.uint32:
         return sorting.sort_by_key_and_payload(
             *library.broadcast_arrays(segment.astype(np.uint32), keys)
         )[1]
     item = order_of_items(keys, valid, segment)
     return _gather(library.broadcast_to(keys, item.shape), item)
-
-
-def _last(keys: Any) -> Any:
-    return ~keys.dtype.type(0)
 
 
 def _gather(values: Any, order: Any) -> Any:

@@ -11,7 +11,7 @@ from jax import lax
 from jaxmetrics._base import varying
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.numerics import divide
-from jaxmetrics._base.sorting import descending_keys, take
+from jaxmetrics._base.sorting import descending_keys, largest_key, take
 from jaxmetrics._base.types import Array
 from jaxmetrics._ranking.lists import Lists, order_of_items, places
 from jaxmetrics._ranking.metric import list_metric
@@ -65,7 +65,7 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
     """
     # With these keys a masked item is neither the better nor the worse one of any pair.
     labels = descending_keys(lists.labels)
-    better = jnp.where(lists.valid, labels, ~labels.dtype.type(0))
+    better = jnp.where(lists.valid, labels, largest_key(labels))
     worse = jnp.where(lists.valid, labels, 0)
 
     def count(scores: Array, better: Array, worse: Array) -> tuple[Array, Array]:

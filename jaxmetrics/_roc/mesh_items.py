@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import jax.numpy as jnp
-import numpy as np
 
 from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.by_class import (
@@ -39,7 +38,7 @@ def kinds_on_mesh(items: Items) -> Array:
 def keys_on_mesh(items: Items) -> Array:
     """`[n]`, keys that ascend as the scores descend; the largest key for an invalid item."""
     keys = sorting.descending_keys(items.scores)
-    return jnp.where(valid_on_mesh(items), keys, ~np.zeros((), keys.dtype))
+    return jnp.where(valid_on_mesh(items), keys, sorting.largest_key(keys))
 
 
 def weights_on_mesh(items: Items) -> Array | None:

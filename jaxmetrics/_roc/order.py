@@ -49,7 +49,7 @@ def in_order(items: Items) -> Ordered:
     payload = (kinds << bits) | library.arange(n, dtype=np.uint32)
     keys = sorting.descending_keys(library.asarray(scores))
     if where is not None:
-        keys = library.where(where, keys, ~keys.dtype.type(0))
+        keys = library.where(where, keys, sorting.largest_key(keys))
     arrays, most = library.broadcast_arrays(keys, payload), (LEFT_OUT << int(bits)) + n
     keys, payload = sorting.sort_by_key_and_payload(*arrays, most=most)
     index = payload & ((np.uint32(1) << bits) - np.uint32(1))

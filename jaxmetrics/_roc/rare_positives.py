@@ -171,9 +171,9 @@ def _of_counted(items: Items, room: int) -> tuple[Own, ByClass]:
     own = _own(keys.at[index].get(mode="promise_in_bounds"), some, jnp.ones(room, jnp.int32))
     negative = kinds == SORTED_NEGATIVES
     ends = jnp.stack([jnp.zeros((), jnp.int32), number_of(negative)])
-    keys = sorting.sort(jnp.where(negative, keys, ~np.zeros((), keys.dtype)))
+    keys = sorting.sort(jnp.where(negative, keys, sorting.largest_key(keys)))
     return own, ByClass.of(keys, ends, None)
 
 
 def _own(keys: Array, some: Array, weights: Array) -> Own:
-    return Own(jnp.where(some, keys, ~np.zeros((), keys.dtype)), jnp.where(some, weights, 0))
+    return Own(jnp.where(some, keys, sorting.largest_key(keys)), jnp.where(some, weights, 0))

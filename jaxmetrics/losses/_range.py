@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from jaxmetrics._base import numerics, sorting, varying
@@ -86,7 +85,7 @@ class InRange(NamedTuple):
 def in_range(items: Row, weights: tuple[Array, Array], axis_name: AxisName) -> InRange:
     """Sends two weights of each item to the device in whose range its place is."""
     keys = sorting.descending_keys(-items.scores)
-    keys = jnp.where(items.weights > 0, keys, ~np.zeros((), keys.dtype))
+    keys = jnp.where(items.weights > 0, keys, sorting.largest_key(keys))
 
     def exchanged(*weights: Array) -> tuple[tuple[Array, Array], Array]:
         rows = rows_of_range(Rows(keys, *weights), axis_name)
@@ -116,7 +115,7 @@ class Range(NamedTuple):
 
         If these have no rows, they get the lowest place of all devices.
         """
-        some = keys != ~np.zeros((), keys.dtype)
+        some = keys != sorting.largest_key(keys)
         lowest = lax.all_gather(jnp.min(jnp.where(some, places, jnp.inf)), axis_name)
         highest = lax.all_gather(jnp.max(jnp.where(some, places, -jnp.inf)), axis_name)
         device = jnp.arange(len(highest))

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import of_all_processes
-from jaxmetrics._base.sorting import descending_keys, scores_of_keys
+from jaxmetrics._base.sorting import descending_keys, largest_key, scores_of_keys
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.table import ScoreTable
 
@@ -340,7 +340,7 @@ def _rows(keys: HostArray, labels: HostArray, weights: HostArray) -> Rows:
 
 def _widths(starts: HostArray) -> HostArray:
     """The number of keys of each cell; 0 for 2^64."""
-    ends = np.append(starts[1:] - starts.dtype.type(1), ~starts.dtype.type(0))
+    ends = np.append(starts[1:] - starts.dtype.type(1), largest_key(starts))
     return (ends - starts).astype(np.uint64) + np.uint64(1)
 
 

@@ -178,7 +178,7 @@ def _padded(order: Ordered, n: int) -> Ordered:
     """The first n items, padded with items that are left out."""
     library = numerics.namespace(order.keys)
     widths = (0, places(n) - n)
-    last = ~order.keys.dtype.type(0)
+    last = sorting.largest_key(order.keys)
     return Ordered(
         library.pad(order.keys[:n], widths, constant_values=last),
         library.pad(order.kinds[:n], widths, constant_values=LEFT_OUT),
