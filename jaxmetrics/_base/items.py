@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.numerics import is_inexact, largest_weight, namespace
 from jaxmetrics._base.parts import AxisName, largest_over
 from jaxmetrics._base.types import Array, HostArray, HostOrDeviceArray, Items
@@ -21,6 +22,11 @@ def at_least_one(items: Items) -> Items:
     one = items._replace(where=np.zeros(1, bool) if items.where is None else items.where)
     zeros: list[Any] = [x if x is None else np.zeros((*x.shape[:-1], 1), x.dtype) for x in one]
     return Items(*zeros)
+
+
+def items_at_hand(items: Items) -> Items:
+    """The items, as NumPy views where they lie in the memory of the CPU that computes."""
+    return Items(*at_hand(*items))
 
 
 def one_id_at_least(ids: Any) -> Any:

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.divided import over_parts
 from jaxmetrics._base.double import double_precision, in_double
-from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
@@ -81,6 +81,6 @@ def _evaluate(
         undefined = undefined_on_mesh(items, axis_name)
         return jnp.where(undefined, jnp.nan, value).astype(dtype)
 
-    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
+    axes = len(batch_of(items))
     program = in_double(of_one)
     return numerics.over_rows(lambda row: program(row, arrays), items, axes)

@@ -13,7 +13,7 @@ from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.cumulative import running_sum
 from jaxmetrics._base.double import as_default, double_program
 from jaxmetrics._base.host import near_tree
-from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.items import at_least_one, batch_of, class_weights
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
@@ -90,7 +90,7 @@ def _uniform(key: Array, n_pairs: int, implementation: str | None) -> Array:
 
 @double_program()
 def _of_rows(items: Items, uniform: Array) -> Array:
-    axes = max(x.ndim for x in items if x is not None) - 1
+    axes = len(batch_of(items))
     return numerics.over_rows(lambda row: _share_of_pairs(row, uniform), items, axes)
 
 

@@ -23,7 +23,7 @@ from jaxmetrics._base import numerics, sorting, varying
 from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.double import double_precision, in_double
 from jaxmetrics._base.host import on_cpu, one_by_one, to_program
-from jaxmetrics._base.items import at_least_one, class_weights, not_allowed
+from jaxmetrics._base.items import at_least_one, batch_of, class_weights, not_allowed
 from jaxmetrics._base.parts import AxisName, smallest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.in_order import placements_in_order
@@ -244,7 +244,7 @@ def _evaluate(
         return jax.tree.map(lambda x: x.astype(dtype), value), unlike
 
     given = jax.tree.map(jnp.asarray, items)
-    axes = max(x.ndim for x in jax.tree.leaves(given)) - 1
+    axes = len(batch_of(given))
     program = in_double(of_one, one_by_one=one_by_one(given.scores.shape[-1]))
     values, unlike = numerics.over_rows(lambda row: program(row, arrays), given, axes)
     return values, jax.tree.map(jnp.any, unlike)

@@ -11,8 +11,8 @@ from jax import lax
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import as_default, double_precision, library_program
-from jaxmetrics._base.host import at_hand, near_tree
-from jaxmetrics._base.items import at_least_one, class_weights, exchanged
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.items import at_least_one, class_weights, exchanged, items_at_hand
 from jaxmetrics._base.numerics import namespace, rates, slack
 from jaxmetrics._base.types import Array, ArrayLike, Items, P
 from jaxmetrics._roc.curves import cheapest, operating_points
@@ -206,7 +206,7 @@ def _of_exchanged(
     """
     if order_of_few(min_sensitivity) is not Part.NONE:
         return None
-    items = Items(*at_hand(*at_least_one(items)))
+    items = items_at_hand(at_least_one(items))
     options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}
     of_items = sensitivity_at_specificity.record.evaluated
     if not return_threshold:

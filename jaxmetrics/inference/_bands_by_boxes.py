@@ -8,7 +8,7 @@ import numpy as np
 
 from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.items import one_id_at_least
+from jaxmetrics._base.items import batch_of, one_id_at_least
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._base.undifferentiable import undifferentiable
 from jaxmetrics._roc.at_hand import in_jax, rows_at_hand
@@ -76,7 +76,7 @@ def of_rates(items: Items, clusters: Clusters | None, fpr: HostArray, level: flo
 
 @double_program("level", "n_clusters")
 def _of_rates(items: Items, ids: Any, fpr: Array, level: float, n_clusters: int) -> Band:
-    batch = max(x.ndim for x in items if x is not None) - 1
+    batch = len(batch_of(items))
     return numerics.over_rows(lambda row: _of_row(row, ids, fpr, level, n_clusters), items, batch)
 
 

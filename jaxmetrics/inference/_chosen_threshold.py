@@ -9,7 +9,8 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import at_hand, is_concrete, near_tree
+from jaxmetrics._base.host import is_concrete, near_tree
+from jaxmetrics._base.items import items_at_hand
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import undefined
 from jaxmetrics._roc.record import MetricLike, Options, evaluate_chosen
@@ -25,7 +26,7 @@ def chosen_threshold(rule: MetricLike, options: Options, items: Items) -> Array:
         of_fpr = functools.partial(threshold_at_fpr, max_fpr=options["max_fpr"], method="step")
         found: Array = evaluate_chosen(of_fpr, items)
     elif exact and "threshold" in options:
-        found = _where_defined(Items(*at_hand(*items)), *near_tree((options["threshold"],)))
+        found = _where_defined(items_at_hand(items), *near_tree((options["threshold"],)))
     elif "min_recall" in options:
         of_recall = functools.partial(
             specificity_at_sensitivity,

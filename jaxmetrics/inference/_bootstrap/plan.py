@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base import numerics, sorting
 from jaxmetrics._base.double import double_precision, double_program, library_program
 from jaxmetrics._base.host import at_hand, is_compiling, is_concrete
-from jaxmetrics._base.items import rows_of
+from jaxmetrics._base.items import items_at_hand, rows_of
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import (
     LEFT_OUT,
@@ -157,7 +157,7 @@ def _in_order(items: Items) -> tuple[Ordered, Any]:
     """The items in order, and whether the metric is undefined; NumPy arrays if NumPy sorts them."""
     order = order_now(items)
     if order is not None:
-        return order, undefined(Items(*at_hand(*items)))
+        return order, undefined(items_at_hand(items))
     return _in_order_on_device(items)
 
 
@@ -209,7 +209,7 @@ def prepare_items(
     ids, n_clusters = (None, 0) if clusters is None else clusters
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
-    given = Items(*at_hand(*items)), order, *at_hand(ids)
+    given = items_at_hand(items), order, *at_hand(ids)
     if weight is not ALL:
         weight = np.broadcast_to(weight, items.scores.shape[:1])
     counted = plan.by_class and not plan.amounts
@@ -219,7 +219,7 @@ def prepare_items(
 
 def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, where each item that can change the metric is a unit."""
-    bad = np.broadcast_to(undefined(Items(*at_hand(*items))), items.scores.shape[:1])
+    bad = np.broadcast_to(undefined(items_at_hand(items)), items.scores.shape[:1])
     of_head = items_of_head(items, math.ceil(np.max(weight)))
     units, cells, _ = prepare_items(of_head, plan, weight, None)
     # The items of the head come before its padding, which needs no draws.

@@ -13,7 +13,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand
-from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.items import batch_of, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import derivatives_of_items
@@ -44,7 +44,7 @@ class Sums(NamedTuple):
 def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Sums:
     """The influence of clusters on a metric."""
     estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
-    return Sums(*_sums(estimate, derivatives, Items(*at_hand(*items)), *clusters))
+    return Sums(*_sums(estimate, derivatives, items_at_hand(items), *clusters))
 
 
 def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
@@ -76,7 +76,7 @@ def _sums(
     estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
 ) -> tuple[Array, Array, Array]:
     library = numerics.namespace(derivatives)
-    batch = max(x.ndim for x in items if x is not None) - 1
+    batch = len(batch_of(items))
     values = (1,) * (estimate.ndim - batch)  # axes of a metric with several values
 
     def of_values(x: Array) -> Array:

@@ -10,8 +10,8 @@ import functools
 from typing import Any
 
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import at_hand, near_tree
-from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.items import class_weights, items_at_hand
 from jaxmetrics._base.numerics import as_constant, divide, namespace
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.areas import average_precision
@@ -51,7 +51,7 @@ def in_steps(
     weighted = items.weights is not None and record_of(metric) == average_precision.record
     if bounds is None or not weighted:
         return metric, bounds
-    step, times = near_tree(_step(Items(*at_hand(*items))))
+    step, times = near_tree(_step(items_at_hand(items)))
     kurtosis = 1 + (bounds.kurtosis - 1) * times
     by_steps = functools.partial(average_precision_by_steps, step=step)
     return by_steps, bounds._replace(kurtosis=kurtosis)

@@ -19,7 +19,7 @@ from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.items import at_least_one, class_weights
+from jaxmetrics._base.items import at_least_one, batch_of, class_weights
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
@@ -129,7 +129,7 @@ def _covariance(items: Items, arrays: Options, axis_name: AxisName, chosen: Chos
 
 def _of_each(function: Callable[[Items], Any], items: Items) -> Any:
     items = jax.tree.map(jnp.asarray, items)
-    axes = max(x.ndim for x in jax.tree.leaves(items)) - 1
+    axes = len(batch_of(items))
     return numerics.over_rows(function, items, axes)
 
 

@@ -11,13 +11,12 @@ from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.host import (
     all_concrete,
     as_numpy,
-    at_hand,
     is_concrete,
     is_divided,
     near_tree,
     on_cpu,
 )
-from jaxmetrics._base.items import batch_of, class_masks, class_weights
+from jaxmetrics._base.items import batch_of, class_masks, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import metric_in_words, some_of
@@ -47,7 +46,7 @@ def sizes_of(items: Items, ids: Clusters | None, ndim: int) -> Sizes:
     index, n_clusters = (None, 0) if ids is None else ids
     # Only the number of axes of the scores matters: they may be traced, and stay where they are.
     items = items._replace(scores=np.zeros((1,) * items.scores.ndim, np.float32))
-    return Sizes(*_sizes(Items(*at_hand(*items)), index, n_clusters, ndim))
+    return Sizes(*_sizes(items_at_hand(items), index, n_clusters, ndim))
 
 
 @library_program("n_clusters", "ndim")
@@ -113,7 +112,7 @@ def warn_of_heavy_negatives(metric: MetricLike, items: Items) -> None:
     known = items.weights is not None and all_concrete(*given) and not any(map(is_divided, given))
     if not (known and error_bars_of(choose(metric)[0].metric).of_prevalence):
         return
-    times = float(np.max(near_tree(_heaviest(Items(*at_hand(*items)))), initial=0))
+    times = float(np.max(near_tree(_heaviest(items_at_hand(items))), initial=0))
     if times > _HEAVY:
         warn(
             f"a negative weighs {times:.3g} times as much as a positive, so that few of them "
