@@ -11,8 +11,14 @@ import jax.numpy as jnp
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.operating import Point
-from jaxmetrics.inference._bootstrap.scans import Drawn, Groups, continued, scanned, whole
-from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
+from jaxmetrics.inference._bootstrap.scans import (
+    Drawn,
+    Groups,
+    continued,
+    drawn_of_classes,
+    scanned,
+    whole,
+)
 from jaxmetrics.inference._bootstrap.units import Cells
 
 

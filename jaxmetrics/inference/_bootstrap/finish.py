@@ -27,11 +27,11 @@ from jaxmetrics.inference._bootstrap.scans import (
     Groups,
     continued,
     drawn_of,
+    drawn_of_classes,
     scanned,
     tile_of,
     whole,
 )
-from jaxmetrics.inference._bootstrap.scans import totals as drawn_of_classes
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, Mixed, tiles_of
 from jaxmetrics.inference._intervals.metrics import (
     Curves,

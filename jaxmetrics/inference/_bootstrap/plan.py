@@ -71,11 +71,11 @@ class Plan(NamedTuple):
     """
 
     resampling: str
-    stratified: bool
-    by_class: bool
-    amounts: bool
-    max_size: int
-    finish: Finish | None
+    stratified: bool = False
+    by_class: bool = False
+    amounts: bool = False
+    max_size: int = 1
+    finish: Finish | None = None
     tied: bool = True
 
 

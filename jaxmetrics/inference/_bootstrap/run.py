@@ -117,7 +117,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     """
     how, arrays = finish_of(metric)
     keys = keys_of(request.key)
-    plan = Plan("swap", False, False, False, 1, how)
+    plan = Plan("swap", finish=how)
     units, twice = pairs_of(of_all_processes(items))
     _, cells, bad = prepare_items(twice, plan, ALL, None)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
@@ -129,7 +129,7 @@ def resample_means(items: Items, request: Request) -> Replicates:
     items = of_all_processes(at_least_one(items))
     items, keys = undifferentiable(items, _NO_DERIVATIVE), keys_of(request.key)
     traced = is_traced(items, keys)
-    plan = Plan(request.resampling, False, False, False, 1, None)
+    plan = Plan(request.resampling)
     units, values, weights = units_of_values(items)
     source = sampler_of(units, keys, plan, False)
     prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))

@@ -209,7 +209,7 @@ def tile_of(number: Array, *columns: Array) -> tuple[Array, ...]:
     return tuple(lax.dynamic_slice_in_dim(x, number * TILE, TILE) for x in columns)
 
 
-def totals(drawn: Drawn, cells: Cells) -> Array:
+def drawn_of_classes(drawn: Drawn, cells: Cells) -> Array:
     """All negatives and positives drawn, `[2, resamples]`."""
     classes = jnp.stack([cells.negatives, cells.positives]).astype(jnp.float64)
     if on_gpu():

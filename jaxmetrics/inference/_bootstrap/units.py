@@ -355,14 +355,12 @@ def has_ties(cells: Cells) -> bool:
 def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
     """The units and cells, padded with unused places to whole tiles."""
     unit = None if cells.unit is None else _whole_tiles(cells.unit)
-    return padded_units(units), Cells(
+    return padded_units(units), cells._replace(
         unit=unit,
         positives=_whole_tiles(cells.positives),
         negatives=_whole_tiles(cells.negatives),
         joined=_whole_tiles(cells.joined, True),
         thresholds=_whole_tiles(cells.thresholds),
-        used=cells.used,
-        head=cells.head,
         amounts=None if cells.amounts is None else _whole_tiles(cells.amounts),
     )
 
