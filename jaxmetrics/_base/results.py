@@ -213,27 +213,18 @@ class Result(abc.ABC):
         headings, rows = _cells(table)
         n_index = len(table.rows)
 
-        def line(cells: Iterable[str]) -> str:
-            return (
-                "<tr>"
-                + "".join(
-                    f'<{"th" if i < n_index else "td"} style="text-align: '
-                    f'{"left" if i < n_index else "right"}">{html.escape(cell)}'
-                    f"</{'th' if i < n_index else 'td'}>"
-                    for i, cell in enumerate(cells)
-                )
-                + "</tr>"
-            )
+        def line(cells: Iterable[str], tag: str = "td") -> str:
+            marked = []
+            for i, cell in enumerate(cells):
+                mark, side = ("th", "left") if i < n_index else (tag, "right")
+                marked.append(f'<{mark} style="text-align: {side}">{html.escape(cell)}</{mark}>')
+            return f"<tr>{''.join(marked)}</tr>"
 
-        head = "".join(
-            f'<th style="text-align: {"left" if i < n_index else "right"}">{html.escape(x)}</th>'
-            for i, x in enumerate(headings)
-        )
         body = "".join(map(line, _shortened(rows)))
         notes = f"<p>{html.escape('; '.join(table.notes))}</p>" if table.notes else ""
         return (
             f"<table><caption>{html.escape(visible(table.title))}</caption>"
-            f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{notes}"
+            f"<thead>{line(headings, 'th')}</thead><tbody>{body}</tbody></table>{notes}"
         )
 
     def to_frame(self) -> Any:
