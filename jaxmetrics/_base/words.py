@@ -46,7 +46,7 @@ def fixed(value: float, digits: int = FEWEST_DECIMALS) -> str:
     return "-" if math.isnan(value) else f"{value:z.{digits}f}"
 
 
-def limits_in_words(low: float, high: float, digits: int = FEWEST_DECIMALS) -> tuple[str, str]:
+def limits_in_words(low: float, high: float, digits: int) -> tuple[str, str]:
     """The limits of an interval, with up to 2 more decimals if one that is not 0 would look like 0.
 
     The sign of a limit says whether a difference is significant.

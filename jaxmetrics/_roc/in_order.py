@@ -134,7 +134,7 @@ class OfSorted(OfTable):
         return function(InOrder(self.items, self.total_negatives, *known))
 
 
-def placements_in_order(items: Items, whole: tuple[Any, Any] | None = None) -> OfTable:
+def placements_in_order(items: Items, whole: tuple[Any, Any] | None) -> OfTable:
     """The placements of items `[n]` in a program; `whole` is as in `OfTable`."""
     table, _, found = build_sorted(Prepared(items, None))
     return OfTable(table, whole) if found is None else _of_sorted(items, table, found, whole)

@@ -69,7 +69,7 @@ def evaluate_by_numpy(
     function: Callable[..., Any],
     source: Items | ScoreTable,
     options: dict[str, Any],
-    decision: Decision = no_decision,
+    decision: Decision,
 ) -> Any:
     """`evaluate` by NumPy, for a function of either library's arrays; None if NumPy cannot now."""
     found = rows_by_numpy(source, options)

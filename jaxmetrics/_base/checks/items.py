@@ -83,7 +83,7 @@ def check_values(
     The rows are compared if they are `together`: then one may be far smaller than another.
     """
     array = items_last("values", values)
-    check_range("values", array, where, together=together)
+    check_range(array, where, together=together)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     check_alignment({"values": values, "weights": weights, "where": where, **(along or {})})
     return check_items(array, labels, weights, where)
@@ -206,9 +206,7 @@ def check_scale(
             )
 
 
-def check_range(
-    name: str, values: HostOrDeviceArray, mask: ArrayLike | None, *, together: bool
-) -> None:
+def check_range(values: HostOrDeviceArray, mask: ArrayLike | None, *, together: bool) -> None:
     """Refuse rows whose largest finite value has no place in JAX's default float.
 
     If rows are `together`, their largest value is that of all, and its square must have a place in
@@ -231,7 +229,7 @@ def check_range(
         way = "divide" if wrong[0] > most else "multiply"
         x64 = "" if dtype == np.float64 else ", or turn x64 mode on"
         raise ValueError(
-            f"the largest of {name} must be from {least:.2g} to {most:.2g} in size, got "
+            f"the largest of values must be from {least:.2g} to {most:.2g} in size, got "
             f"{wrong[0]:g}: {way} them{x64}"
         )
 

@@ -47,7 +47,7 @@ def check_lists(
     arrays = as_arrays({"scores": scores, "labels": labels}, others)
     segment = arrays.pop("segments", None)
     items = Items(**arrays)
-    _check_finite("labels", items.labels, items.where)
+    _check_finite(items.labels, items.where)
     if segment is not None:
         return items, *_check_segments(segment, num_segments, items.where)
     if num_segments is not None:
@@ -133,14 +133,14 @@ def _warn_of_empty(ids: HostArray, num_segments: int) -> None:
         )
 
 
-def _check_finite(name: str, values: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
-    if not jnp.issubdtype(values.dtype, jnp.floating) or not all_concrete(values, mask):
+def _check_finite(labels: HostOrDeviceArray, mask: HostOrDeviceArray | None) -> None:
+    if not jnp.issubdtype(labels.dtype, jnp.floating) or not all_concrete(labels, mask):
         return
     with jax.ensure_compile_time_eval():
-        low, high = extremes(values, mask)
+        low, high = extremes(labels, mask)
         if not -math.inf < low <= high < math.inf:
             raise ValueError(
-                f"{name} must be finite, got NaN or infinity: leave items out with where="
+                "labels must be finite, got NaN or infinity: leave items out with where="
             )
 
 

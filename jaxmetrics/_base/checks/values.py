@@ -49,9 +49,9 @@ def number(
         numeric = jnp.issubdtype(array.dtype, jnp.floating)
         if not numeric or (array.ndim and not several):
             raise TypeError(f"{name} must be {wanted}, got {brief(value)}")
-        host = np.asarray(array) if is_concrete(array) else array
         if not is_concrete(array):
             return jnp.where(inside(array), array, jnp.nan)  # a traced value cannot raise
+        host = np.asarray(array)
         outside = host[~inside(host)]
         if outside.size:
             given = f"{outside[0]:g} among {host.size} values" if host.ndim else cut(f"{value}")

@@ -62,6 +62,7 @@ def estimate_and_error(
     metric: MetricLike, items: Items, axis_name: AxisName = None
 ) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
+    # The numbers of the closed form, which alone depend on the level, are not used.
     moments, _ = moments_of(metric, items, axis_name=axis_name)
     return moments.estimate, (standard_error_of if moments.library is np else _error_of)(moments)
 

@@ -70,7 +70,7 @@ class Within(NamedTuple):
 
 
 def sample_of(
-    values: Array, weights: Array | None, where: Array | None, within: Within | None = None
+    values: Array, weights: Array | None, where: Array | None, within: Within | None
 ) -> Sample:
     """The moments of values `[..., n]` along the last axis; NaN where a value is NaN.
 
