@@ -225,7 +225,6 @@ def _as_wide(number: Any) -> Any:
 
 
 def _batch_opaque(axis: Any, arrays: Any, axes: Any, *, program: _Program) -> Any:
-    del axis
     if all(x is None for x in axes):
         return _opaque().bind(*arrays, program=program), [None] * len(program.jaxpr.out_avals)
     whole = opaque(program.batched(axes), program.context, one_by_one=program.one_by_one)
@@ -273,17 +272,14 @@ class _Linear:
 
 
 def _run_linear(*arrays: Any, call: _Linear, types: Any) -> Any:
-    del types
     return jax.jit(call)(*arrays)
 
 
 def _types_of_linear(*_: Any, call: _Linear, types: Any) -> Any:
-    del call
     return list(types)
 
 
 def _lower_linear(lowering: Any, *arrays: Any, call: _Linear, types: Any) -> Any:
-    del types
     return mlir.lower_fun(call, multiple_results=True)(lowering, *arrays)
 
 
@@ -323,7 +319,6 @@ def _push_linear(primals: Any, tangents: Any, *, call: _Linear, types: Any) -> A
 
 
 def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) -> Any:
-    del types
     if all(type(x) is ad.Zero for x in cotangents):
         return [None] * len(arrays)
     fixed, arguments = call.split(arrays)

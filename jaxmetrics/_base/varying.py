@@ -110,7 +110,6 @@ def largest_of_batch(number: Array) -> Array:
 
 @largest_of_batch.def_vmap
 def _(size: int, batched: list[bool], number: Array) -> tuple[Array, bool]:
-    del size, batched
     return largest_of_batch(jnp.max(number, axis=0, initial=0)), False
 
 

@@ -120,7 +120,6 @@ class RowsOnHost:
         return np.where(defined, value, np.nan)
 
     def near_one(self, *, together: bool = False) -> RowsOnHost:
-        del together
         return self
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:

@@ -121,11 +121,9 @@ class OfSorted(OfTable):
         return _number(self.items.negatives) if self.whole is None else self.whole[1]
 
     def near_one(self, *, together: bool = False) -> OfSorted:
-        del together
         return self
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         if self.constant:
             return function(self)
         if self.words is not None:

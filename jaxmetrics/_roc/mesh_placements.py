@@ -70,7 +70,6 @@ class OnMesh:
         return self._before(self.part.ends, SORTED_NEGATIVES)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         dealt, rounds = self.in_ranges()
 
         @jax.checkpoint  # a derivative makes each range anew: none is kept for it

@@ -243,7 +243,6 @@ class OfTable:
         return OfTable(ScoreTable(thresholds, positives, negatives), constant=self.constant)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         return function(self)
 
     @cached_property

@@ -70,7 +70,6 @@ class RarePositives:
         return replace(self, units=units)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         return function(self)
 
     @property

@@ -65,7 +65,6 @@ class Selection:
         return keys
 
     def near_one(self, *, together: bool = False) -> Selection:
-        del together
         return self
 
     @property

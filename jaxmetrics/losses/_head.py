@@ -113,13 +113,11 @@ def _in_branches(
 @custom_vmap
 def _if_alone(number: Array, otherwise: Any) -> Array:
     """The number of a branch; `otherwise` under `vmap`, which would compute all branches."""
-    del otherwise
     return number
 
 
 @_if_alone.def_vmap
 def _(size: int, batched: Any, number: Array, otherwise: Array) -> tuple[Array, bool]:
-    del size, number
     return (otherwise[0] if batched[1] else otherwise), False
 
 

@@ -88,7 +88,6 @@ class GroupsOfPositives:
         return GroupsOfPositives(self.columns / units[_CLASSES, None], self.totals / units)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         return function(self)
 
 

@@ -48,11 +48,9 @@ class Totalled:
     library = jnp
 
     def near_one(self, *, together: bool = False) -> Totalled:
-        del together
         return self
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        del max_fpr
         return self.of_sum(function)
 
 

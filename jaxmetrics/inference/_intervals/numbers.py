@@ -41,7 +41,6 @@ def no_numbers(placed: Placements, sizes: Sizes, level: Any, options: Options) -
 
 def height_at_limit(placed: Placements, sizes: Sizes, level: Any, options: Options) -> Array:
     """The height of the ROC curve at `max_fpr`; the middle of the step if it falls on one."""
-    del sizes, level
     before, at = _recalls(placed, options["max_fpr"], [_JUST_BELOW, 1.0], {"method": "linear"})
     return (before + at) / 2
 
@@ -52,7 +51,6 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
     With weights, a half is half of the total weight over the effective number of positives. Where a
     negative is heavier, so is what may be missing above each positive: half of the excess is added.
     """
-    del level, options
     placed = placed.near_one(together=True)
     half = placed.total_positives / sizes[1] / 2
     missing = placed.library.maximum(placed.total_negatives / sizes[0] / 2 - half, 0.0)
