@@ -1,9 +1,8 @@
 """Values of metrics of items that the devices of a mesh hold in parts, within `shard_map`.
 
-If one threshold decides, it is selected, and only sums of counts travel. If the metric is a sum
-over positives and each device has few, all devices receive all positives. Otherwise each device
-sorts its part. Thresholds are searched for in these parts. For sums, each device receives the items
-of ranges of the scores.
+If one threshold decides, it is selected, and only sums of counts travel. For sums over positives,
+items travel as `mesh_ways` says. Otherwise each device sorts its part, and thresholds are searched
+for in these parts.
 """
 
 from __future__ import annotations

@@ -206,11 +206,7 @@ def _gradient(
 
 
 def _slopes_of_decision(table: ScoreTable, decision: Decision) -> tuple[Array, Array]:
-    """The slopes of negatives and of positives, `[..., rows]`.
-
-    A flagged positive adds to the recall. A flagged negative moves the threshold up, along the
-    curve.
-    """
+    """The slopes of negatives and of positives, `[..., rows]`."""
     flagged = decision.flags(table.thresholds)
     negatives, positives = (
         numerics.divide(flagged, jnp.sum(x), 0.0) for x in (table.negatives, table.positives)

@@ -47,10 +47,7 @@ def squares_of(
 
 
 def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
-    """The Squares of a recall.
-
-    A flagged positive adds to it. A flagged negative moves the threshold up, along the curve.
-    """
+    """The Squares of a recall."""
     sums, squares = placed.near_one().weights_around(decision.beyond)
     tied = 0.0 if decision.tied is None else decision.tied
     ones = jnp.ones_like(decision.estimate)

@@ -221,11 +221,7 @@ class _OfDevice:
         return decision
 
     def _units_of_decision(self) -> tuple[Array, Array]:
-        """The same for a recall at a threshold.
-
-        A flagged positive adds to the recall. A flagged negative moves the threshold up, along the
-        curve.
-        """
+        """`estimate_and_units` of a recall at a threshold."""
         decision = self._decision(self.sizes(self._in_ranges))
         self._chosen.refuse_shapes(decision.estimate)
         flagged = decision.flags(self._items.scores.astype(jnp.float64))

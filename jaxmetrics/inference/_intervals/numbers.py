@@ -73,6 +73,9 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
 class Decision(NamedTuple):
     """A recall, and the threshold that it is at; `[]` or `[limits]`.
 
+    A flagged positive adds to the recall. A flagged negative moves the threshold up, along the
+    curve, and so takes away `slope` times its share of the negatives.
+
     Attributes:
       estimate: the recall.
       beyond: the highest score of the negatives beyond the limit; items above it are flagged.
