@@ -168,7 +168,7 @@ class ByClass:
 
         def upto(places: Array) -> list[Array]:
             block = places // width
-            before = [x.at[block].get(mode="promise_in_bounds") for x in of_blocks]
+            before = [sorting.entries_at(x, block) for x in of_blocks]
             index = (block * width)[..., None] + jnp.arange(width, dtype=jnp.int32)
             within = (begin <= index) & (index < jnp.minimum(places, end)[..., None])
             weights = self.of_items.at[index].get(mode="fill", fill_value=0)

@@ -133,7 +133,7 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
     messages = Messages(*packed(own[:, :-1], own[:, 1:], offsets, capacity))
 
     def received(x: Array, some: Array, empty: Any) -> Array:
-        sent = x.reshape(-1).at[messages.places].get(mode="promise_in_bounds")
+        sent = sorting.entries_at(x.reshape(-1), messages.places)
         return jnp.where(some, lax.all_to_all(sent, axis_name, 0, 0, tiled=True), empty).ravel()
 
     devices = jnp.arange(n_devices, dtype=jnp.int32)[:, None, None]
@@ -204,7 +204,7 @@ def _limits(part: ByClass, axis_name: AxisName, n_ranges: int) -> tuple[Array, A
     last = jnp.maximum(part.ends[SORTED_NEGATIVES] - 1, 0)
     # The last samples of a short part repeat its last item.
     places = jnp.minimum(jnp.arange(n_samples, dtype=jnp.int32) * apart, last)
-    sample = keys.at[places].get(mode="promise_in_bounds")
+    sample = sorting.entries_at(keys, places)
     samples = lax.all_gather(sample, axis_name, tiled=True)
     numbers = jnp.arange(n_devices * n_samples, dtype=jnp.uint32)
     samples, order = sorting.sort_by_key_and_payload(samples, numbers)

@@ -101,7 +101,7 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
     index, some = packed(starts, ends, offsets, capacity)
 
     def sent(x: Array, empty: Any) -> Array:
-        found = x.reshape(-1).at[index].get(mode="promise_in_bounds")
+        found = sorting.entries_at(x.reshape(-1), index)
         chosen = jnp.where(some, found, empty)
         received: Array = lax.all_to_all(chosen, axis_name, 0, 0, tiled=True)
         return received.ravel()
@@ -134,7 +134,7 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     apart = -(-len(keys) // n_samples)
     places = jnp.arange(n_samples, dtype=jnp.int32) * apart
     # The last samples of a short part repeat its last row.
-    sample = keys.at[jnp.minimum(places, n_used - 1)].get(mode="promise_in_bounds")
+    sample = sorting.entries_at(keys, jnp.minimum(places, n_used - 1))
     samples = sorting.sort(lax.all_gather(sample, axis_name, tiled=True))
     bounds: Array = samples[n_samples::n_samples]
     return bounds
@@ -167,7 +167,7 @@ def first_that_is_not(
     def step(state: tuple[Array, Array]) -> tuple[Array, Array]:
         place, length = state
         more = place + length
-        key = keys.at[jnp.minimum(more, len(keys)) - 1].get(mode="promise_in_bounds")
+        key = sorting.entries_at(keys, jnp.minimum(more, len(keys)) - 1)
         return jnp.where((more <= end) & below(key), more, place), length // 2
 
     start = jnp.zeros(shape, jnp.int32) + first, jnp.int32(1 << n_steps >> 1)

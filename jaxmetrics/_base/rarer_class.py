@@ -51,7 +51,7 @@ def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     upto = cumulative.running_total(sorting.take(weights, order))
     sums = jnp.concatenate([jnp.zeros_like(upto[:1]), upto])
     places = so_many_below(keys, bounds, 0, len(keys), ties=ties)
-    return sums.at[places].get(mode="promise_in_bounds")
+    return sorting.entries_at(sums, places)
 
 
 def added_for_owners(sums: Array, n: int, axis_name: AxisName) -> Array:

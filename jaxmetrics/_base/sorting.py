@@ -308,6 +308,12 @@ def largest_key(keys: Any) -> Any:
     return ~keys.dtype.type(0)
 
 
+def entries_at(values: Array, index: Array) -> Array:
+    """`values[index]` along the first axis, without a check of bounds; of JAX's arrays."""
+    found: Array = values.at[index].get(mode="promise_in_bounds")
+    return found
+
+
 def take(values: Array, order: Array) -> Array:
     """`values[..., order]` without a check of bounds; leading axes broadcast."""
     library = namespace(values, order)
@@ -319,8 +325,5 @@ def take(values: Array, order: Array) -> Array:
             found = library.take_along_axis(np.broadcast_to(values, order.shape), order, -1)
         return found
 
-    def gather(row: Array, index: Array) -> Array:
-        return row.at[index].get(mode="promise_in_bounds")
-
-    taken: Array = jnp.vectorize(gather, signature="(n),(m)->(m)")(values, order)
+    taken: Array = jnp.vectorize(entries_at, signature="(n),(m)->(m)")(values, order)
     return taken

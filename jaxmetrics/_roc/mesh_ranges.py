@@ -14,7 +14,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import cumulative
 from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.key_ranges import Range
-from jaxmetrics._base.sorting import starts
+from jaxmetrics._base.sorting import entries_at, starts
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.in_order import InOrder
 from jaxmetrics._roc.table import SortedItems
@@ -117,7 +117,7 @@ class _Weighted:
 
     def _sums_to(self, of_class: int, *, upto: bool) -> Array:
         places = self._ends[upto]
-        found: Array = self._sums[of_class].at[places].get(mode="promise_in_bounds")
+        found: Array = entries_at(self._sums[of_class], places)
         return found
 
     @property

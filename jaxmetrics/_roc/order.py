@@ -72,7 +72,7 @@ def apart_rows(order: Ordered, merges: Any) -> tuple[Array, Array]:
     else:
         at = jnp.zeros_like(row_begins).at[rows]
         of_rows = at.max(differs, indices_are_sorted=True, mode="promise_in_bounds")
-        both = of_rows.at[rows].get(mode="promise_in_bounds")
+        both = sorting.entries_at(of_rows, rows)
     apart = both | ~library.where(order.kinds == POSITIVE, merges[1], merges[0])
     return apart, library.concatenate([apart[:1], apart[:-1]])
 

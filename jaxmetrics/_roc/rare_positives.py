@@ -167,7 +167,7 @@ def _of_counted(items: Items, room: int) -> tuple[Own, ByClass]:
     """The positives, and the part, of items without weights: only the negatives are sorted."""
     keys, kinds = keys_on_mesh(items), kinds_on_mesh(items)
     index, some = first_indices(kinds == SORTED_POSITIVES, room)
-    own = _own(keys.at[index].get(mode="promise_in_bounds"), some, jnp.ones(room, jnp.int32))
+    own = _own(sorting.entries_at(keys, index), some, jnp.ones(room, jnp.int32))
     negative = kinds == SORTED_NEGATIVES
     ends = jnp.stack([jnp.zeros((), jnp.int32), number_of(negative)])
     keys = sorting.sort(jnp.where(negative, keys, sorting.largest_key(keys)))

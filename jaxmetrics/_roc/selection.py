@@ -174,7 +174,7 @@ class Selection:
 
 def _at(rows: Any, index: Array) -> Any:
     """The entries at `index` of each array `[n]` of a pytree."""
-    return jax.tree.map(lambda x: x.at[index].get(mode="promise_in_bounds"), rows)
+    return jax.tree.map(lambda x: sorting.entries_at(x, index), rows)
 
 
 def highest(scores: Array, which: Array, places: Array) -> Array:

@@ -12,6 +12,7 @@ from jax import lax
 from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._inputs import LabelSets, check_label_sets
 from jaxmetrics.extreme._matching import NOWHERE, Matches, by_group, match, shaped
@@ -251,7 +252,7 @@ def _instance_ndcg(found: Matches, relevant: Array, worth: Array, cutoff: Array)
     labels = len(found.groups)
     gain = jnp.where(found.positions < cutoff, worth, 0)
     ideal = cumulative.cumulated(discounts(jnp.arange(labels, dtype=jnp.int32), labels))
-    best = ideal.at[jnp.maximum(relevant - 1, 0)].get(mode="promise_in_bounds")
+    best = entries_at(ideal, jnp.maximum(relevant - 1, 0))
     return by_group(gain, found.groups, len(found.listed)) / best
 
 
@@ -265,4 +266,4 @@ def discounts(positions: Array, places: int) -> Array:
     A lookup in a table takes a tenth of the time of a logarithm.
     """
     table = jnp.asarray(1 / np.log2(np.arange(max(places, 1)) + 2))
-    return table.at[jnp.minimum(positions, len(table) - 1)].get(mode="promise_in_bounds")
+    return entries_at(table, jnp.minimum(positions, len(table) - 1))

@@ -21,6 +21,7 @@ from jax import lax
 from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import at_hand, in_threads
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array
 from jaxmetrics.extreme._inputs import NO_LABEL_16, LabelSets
 
@@ -215,7 +216,7 @@ def _in_16_bits(predicted: Array, table: Array | None, limit: int) -> tuple[Arra
         groups = jnp.pad(table, (0, _END + 1 - limit), constant_values=-1)
     groups = groups.at[_END].set(ENDED)
     ids = varying.apart(narrow, predicted)
-    return ids, groups.at[ids].get(mode="promise_in_bounds")
+    return ids, entries_at(groups, ids)
 
 
 def _no_label(ids: Array) -> Any:
@@ -242,7 +243,7 @@ def groups_of(ids: Array, groups: Array | None, n_labels: int | None = None) -> 
         valid &= ids < limit
     if groups is None:
         return jnp.where(valid, jnp.int16(0), jnp.int16(-1))
-    found = groups.at[jnp.where(valid, ids, 0)].get(mode="promise_in_bounds")
+    found = entries_at(groups, jnp.where(valid, ids, 0))
     return jnp.where(valid, found, -1)
 
 

@@ -10,6 +10,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
 from jaxmetrics.extreme._inputs import check_label_sets, check_propensities
@@ -183,7 +184,7 @@ def _ratios(
     allowed = (propensities > 0) & (propensities <= 1)
     inverse = 1 / jnp.where(allowed, propensities, jnp.nan)
     label = jnp.where(found.groups >= 0, ids.T, 0)
-    gains = inverse.at[label].get(mode="promise_in_bounds")
+    gains = entries_at(inverse, label)
     column = jnp.arange(len(gains), dtype=jnp.int32)[:, None]
     # The place of each relevant label in the best list of its group.
     best = over_columns(

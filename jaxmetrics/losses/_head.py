@@ -20,6 +20,7 @@ from jax.custom_batching import custom_vmap
 from jaxmetrics._base.compaction import first_indices, sample_indices
 from jaxmetrics._base.cumulative import cumulated
 from jaxmetrics._base.host import one_by_one
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array
 from jaxmetrics.losses._rows import Row, ascending, order_of, permuted, row_at
 from jaxmetrics.losses._top_set import reached, shares_above
@@ -129,7 +130,7 @@ def _below(row: Row, reach: Array) -> Array:
     n = len(row.scores)
     step = max(n // min(max(n // 16, _LEAST), _MOST), 1)
     index = sample_indices(n, step)
-    sample = Row(*(x.at[index].get(mode="promise_in_bounds") for x in row))
+    sample = Row(*(entries_at(x, index) for x in row))
     order = order_of(sample)
     weights, scores = permuted(sample.negatives, order), permuted(sample.scores, order)
     total = jnp.sum(weights)

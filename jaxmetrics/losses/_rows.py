@@ -147,7 +147,7 @@ def order_of(row: Row, index: Array | None = None, some: Array | None = None) ->
     if index is None or some is None:
         order = _order_by_score(scores, later, jnp.arange(len(scores), dtype=jnp.uint32))
         return order
-    scores, later = (x.at[index].get(mode="promise_in_bounds") for x in (scores, later))
+    scores, later = (sorting.entries_at(x, index) for x in (scores, later))
     payload = jnp.where(some, index, len(row.scores)).astype(jnp.uint32)
     order = _order_by_score(scores, later, payload)
     return order

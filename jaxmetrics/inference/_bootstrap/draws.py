@@ -13,6 +13,7 @@ from jax import lax
 from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_gpu
 from jaxmetrics._base.numerics import namespace
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap import random
 from jaxmetrics.inference._bootstrap.random import Distribution, Words
@@ -207,7 +208,7 @@ def _entry_of_unit(source: Sampler, word: Array, size: Array, stratum: Array) ->
 def _count_of_unit(
     source: Sampler, entry: Array, word: Array, size: Array, stratum: Array
 ) -> Array:
-    start = source.starts.at[_table(source, size, stratum)].get(mode="promise_in_bounds")
+    start = entries_at(source.starts, _table(source, size, stratum))
     return start + random.number(entry, word, random.BITS)
 
 
@@ -235,7 +236,7 @@ def _no_entry(source: Sampler, word: Array, size: Array, stratum: Array) -> Arra
 
 def _gamma(source: Sampler, entry: Array, word: Array, size: Array, stratum: Array) -> Array:
     """The sum of the exponential weights of the unit's items."""
-    coefficients = source.tables.at[size[..., 0]].get(mode="promise_in_bounds")
+    coefficients = entries_at(source.tables, size[..., 0])
     return random.gamma(coefficients, word)
 
 
@@ -318,7 +319,7 @@ def _top_up(source: Sampler, counts: Array, missing: Array, resamples: Array) ->
         at = state.passed + gone
         added = at <= here
         item = jnp.where(added, stratum * units.drawn[0] + found[0], 0)
-        unit = units.owner.at[item].get(mode="promise_in_bounds")
+        unit = entries_at(units.owner, item)
         counts = state.counts.at[unit, jnp.broadcast_to(across, unit.shape)].add(
             added.astype(COUNTS), mode="promise_in_bounds"
         )

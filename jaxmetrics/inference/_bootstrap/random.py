@@ -23,6 +23,7 @@ from numpy.polynomial import chebyshev
 
 from jaxmetrics._base.cumulative import cumulated
 from jaxmetrics._base.numerics import namespace
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array, HostArray
 
 Words: TypeAlias = tuple[Array, Array]
@@ -216,7 +217,7 @@ def _alias_tables(chance: Array, bits: int) -> Array:
 def entry(tables: Array, table: Array, word: Array, bits: int) -> Array:
     """The entry of a word in one of the alias tables `[tables * 2^bits]`."""
     at = (table.astype(jnp.uint32) << np.uint32(bits)) + (word >> np.uint32(32 - bits))
-    found: Array = tables.at[at.astype(jnp.int32)].get(mode="promise_in_bounds")
+    found: Array = entries_at(tables, at.astype(jnp.int32))
     return found
 
 

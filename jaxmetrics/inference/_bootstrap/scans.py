@@ -18,6 +18,7 @@ from jax import lax
 from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_cpu, on_gpu, on_tpu
 from jaxmetrics._base.numerics import shifted
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._bootstrap.units import TILE, Cells, tiles_of
 
@@ -48,8 +49,8 @@ class Drawn(NamedTuple):
     def of_cells(self, at: Array) -> Array:
         """The counts `[len(at), resamples]` of these cells."""
         if self.unit is not None:
-            at = self.unit.at[at].get(mode="promise_in_bounds")
-        return self.counts.at[at].get(mode="promise_in_bounds")
+            at = entries_at(self.unit, at)
+        return entries_at(self.counts, at)
 
     def tile(self, number: Array) -> Array:
         """The counts of a tile, `[TILE, resamples]`."""
@@ -58,7 +59,7 @@ class Drawn(NamedTuple):
         unit = self.unit
 
         def gathered(number: Array) -> Array:
-            return self.words.at[tile_of(number, unit)[0]].get(mode="promise_in_bounds")
+            return entries_at(self.words, tile_of(number, unit)[0])
 
         words = varying.apart(gathered, number)
         return lax.bitcast_convert_type(words, self.counts.dtype).reshape(TILE, -1)
@@ -82,7 +83,7 @@ def drawn_of(counts: Array, unit: Array | None) -> Drawn:
     The CPU gathers them tile by tile, to stay in its cache, and an accelerator all at once.
     """
     if unit is not None and not on_cpu():
-        counts, unit = counts.at[unit].get(mode="promise_in_bounds"), None
+        counts, unit = entries_at(counts, unit), None
     words, resamples = counts, counts.shape[1]
     if unit is not None and counts.dtype.itemsize == 1 and resamples % 8 == 0:
         words = lax.bitcast_convert_type(counts.reshape(-1, resamples // 8, 8), jnp.uint64)

@@ -32,8 +32,6 @@ from jaxmetrics.inference._influence.sums_over_positives import (
     sums_below,
 )
 
-_IN_BOUNDS = "promise_in_bounds"
-
 
 class OfRange(NamedTuple):
     """What the positives of a range add to the metric and to slopes, `[classes]`.
@@ -175,7 +173,7 @@ def slopes_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) ->
     tied = of_both(sums_below(begins, above, not_below))
 
     at_own = so_many_below(keys, placed.own.keys, 0, len(keys))
-    own = found.own + tied[POSITIVE].at[at_own].get(mode=_IN_BOUNDS) + in_totals[POSITIVE]
+    own = found.own + sorting.entries_at(tied[POSITIVE], at_own) + in_totals[POSITIVE]
     centred = jnp.where(positives > 0, positives * own - means[POSITIVE], 0)
     between = cumulative.sums_from_the_end(above[NEGATIVE] + not_below[NEGATIVE])
     estimate = value_of(totals, lambda _: sum_over(found.value, axis_name))

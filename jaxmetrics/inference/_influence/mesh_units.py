@@ -14,6 +14,7 @@ import jax.numpy as jnp
 from jaxmetrics._base import cumulative, varying
 from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.key_ranges import dealt_back, sent_back
+from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
@@ -27,8 +28,6 @@ from jaxmetrics.inference._influence.mesh_slopes import (
     within_range,
 )
 from jaxmetrics.inference._influence.sums_over_positives import MetricOf, Totals
-
-_IN_BOUNDS = "promise_in_bounds"
 
 
 def units_of(
@@ -61,7 +60,7 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
     slopes = dealt_back(of_dealt, len(part.keys), placed.axis_name)
 
     is_positive, number = _last_bounds(part, ranges.dealt.bounds)
-    at_bound = part.keys == ranges.dealt.bounds.at[number].get(mode=_IN_BOUNDS)
+    at_bound = part.keys == entries_at(ranges.dealt.bounds, number)
 
     def of_own_class(of_bounds: Array) -> Array:
         of_negative, of_positive = (x.at[number].get(mode="clip") for x in of_bounds)

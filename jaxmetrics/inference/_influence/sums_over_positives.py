@@ -28,7 +28,6 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of
 Summed = Callable[[Callable[[Groups], Any]], Any]
 # The value of a metric, from the total weights of both classes and from its sum over positives.
 MetricOf = Callable[["Totals", Summed], Array]
-_IN_BOUNDS = "promise_in_bounds"
 
 
 class Totals(NamedTuple):
@@ -203,7 +202,8 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
     terms = jnp.stack([above, not_below])
     sums = cumulative.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
     of_lower, of_tied = (
-        x.at[..., index].get(mode=_IN_BOUNDS) for x, index in zip(sums, (after, first), strict=True)
+        x.at[..., index].get(mode="promise_in_bounds")
+        for x, index in zip(sums, (after, first), strict=True)
     )
     found: Array = of_lower + of_tied
     return found
