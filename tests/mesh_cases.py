@@ -219,6 +219,9 @@ CASES: dict[str, Case] = {
         partial(jm.confidence_interval, jm.average_precision)
     ),
     "confidence_interval-recall": _of_items(partial(jm.confidence_interval, RECALL)),
+    "confidence_interval-clusters": _of_items(
+        _in_clusters(partial(jm.confidence_interval, RECALL))
+    ),
     "confidence_interval-bca": _of_items(
         partial(jm.confidence_interval, jm.roc_auc, method="bca", **FEW)
     ),

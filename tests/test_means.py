@@ -12,7 +12,12 @@ from scipy import stats
 import jaxmetrics as jm
 from benchmarks import means as study
 from jaxmetrics.inference._intervals.effective import kept_and_df
-from jaxmetrics.inference._intervals.means import limits_of_mean, moments_of_sample
+from jaxmetrics.inference._intervals.means import (
+    Within,
+    limits_of_mean,
+    moments_of_sample,
+    sample_of,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*add queries until", "ignore:a mean rests on")
 
@@ -262,3 +267,17 @@ def test_degrees_of_freedom_where_one_share_is_nearly_all(weights):
     expected = float(kept), float((p2 * kept) ** 2 / half_variance)
     found = kept_and_df(np.array(weights) / sum(weights))
     np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_few_clusters_that_decide_hardly_show_their_variance():
+    """Four of 40 clusters have all ones: t has 2 (n - 1) / (kurtosis - 1) degrees of freedom."""
+    means = (np.arange(40) < 4) * 1.0
+    within = Within(np.float64(0), np.float64(400), np.True_)
+    df = 2 * 39 / (stats.kurtosis(means, fisher=False) - 1)
+    assert 10 < df < 12
+    np.testing.assert_allclose(sample_of(means, None, None, within).df, df)
+    ids = np.arange(400) // 10
+    found = jm.mean_interval(ids < 4, clusters=ids)
+    low, high = stats.t(df).ppf([0.025, 0.975]) * found.standard_error + 0.1
+    assert low < 0
+    assert found.high > high > 0.1 + stats.t(39).ppf(0.975) * found.standard_error

@@ -158,7 +158,7 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
     given = metric, items
     metric, items = with_influence(metric, items)
     ids = request.clusters
-    method = chosen_method(metric, clustered=ids is not None)
+    method = chosen_method(metric)
     if method not in CLOSED:
         return None
     request.check(needs_key=False)

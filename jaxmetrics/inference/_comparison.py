@@ -206,6 +206,7 @@ def estimated(
 
 
 _OF_MODELS = "0 to 4 % of equal models differ at 5 %, by errors that assume a shape of the curve"
+_OF_CLUSTERS = "2 to 15 % of equal models differ at 5 %"
 
 
 def warn_of_few_to_compare(
@@ -217,8 +218,7 @@ def warn_of_few_to_compare(
     """
     sizes = smallest_sizes(items, ids) or {}
     if found:
-        of_items = sizes if ids is None else smallest_sizes(items, None) or {}
-        warn_of_few_inside(metric, of_items, found)
+        warn_of_few_inside(metric, sizes, found if ids is None else _OF_CLUSTERS)
     for what, size in few_among(sizes):
         warn(
             f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "

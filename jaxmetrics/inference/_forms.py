@@ -14,31 +14,39 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._influence.clusters import Clusters, Sums, sums_of_clusters
+from jaxmetrics.inference._influence.numbers_of_draws import numbers_of_draws
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of
 from jaxmetrics.inference._influence.variance import moments_of
 from jaxmetrics.inference._intervals import rules
+from jaxmetrics.inference._intervals.clustered import (
+    OfClusters,
+    draws_of_clusters,
+    hull,
+    logit_t_of_clusters,
+    moments_of_clusters,
+)
 from jaxmetrics.inference._intervals.metrics import (
     Rule,
     error_bars_of,
     has_influence,
     share_of,
 )
-from jaxmetrics.inference._intervals.rules import Limits, Moments, OfClusters
+from jaxmetrics.inference._intervals.rules import Limits, Moments
 
 CLOSED = ("closed form", "logit")
 
 
-def chosen_method(metric: MetricLike, method: str = "auto", *, clustered: bool = False) -> str:
+def chosen_method(metric: MetricLike, method: str = "auto") -> str:
     """The method by name, with "auto" resolved; refuses a method that does not serve the metric."""
     chosen, arrays = choose(metric)
     known, name = error_bars_of(chosen.metric), chosen.metric.name
     closed = known.closed_form is not None and known.serves(chosen.options(arrays))
     if method == "auto":
-        return "closed form" if closed and not clustered else known.auto
-    if method == "closed form" and not (closed and not clustered):
+        return "closed form" if closed else known.auto
+    if method == "closed form" and not closed:
         raise ValueError(
             "method='closed form' is for roc_auc, average_precision, recall_at_fpr, and for "
-            "partial_auc with min_fpr=0 and min_tpr=0, without clusters: write method='auto'"
+            "partial_auc with min_fpr=0 and min_tpr=0: write method='auto'"
         )
     if method == "wilson" and not known.proportion:
         raise ValueError(
@@ -92,12 +100,20 @@ def limits_of_items(
 def limits_by_clusters(
     form: Form, items: Items, ids: Clusters, level: Any
 ) -> tuple[Array, Array, Array, Array]:
-    """Estimate, limits and standard error by clusters, in float64: "logit" for any form."""
+    """Estimate, limits and standard error by clusters, in float64.
+
+    A closed form takes as many draws as have the variance of the clusters. It has no fewer degrees
+    of freedom than these, so the limits are the hull of its own and of the "logit" ones.
+    """
     sums = sums_of_clusters(form.metric, items, ids)
-    sizes = sizes_of(items, ids, sums.estimate.ndim)
+    ndim = sums.estimate.ndim
     chosen, arrays = choose(form.metric)
-    given = near_tree((sums, sizes, arrays, np.float64(level)))
-    return _limits_of_clusters(*given, chosen, form.value_of)
+    found, draws = _of_clusters(*near_tree((sums, sizes_of(items, ids, ndim))))
+    rule = None if form.name == "logit" else form.rule
+    at = np.float64(level)
+    numbers = () if rule is None else numbers_of_draws(form.metric, items, draws, at)
+    given = near_tree((sums.estimate, found, draws, numbers, arrays, at))
+    return _limits_of_clusters(*given, chosen, rule, form.value_of)
 
 
 def limits_of_form(
@@ -127,25 +143,42 @@ def _limits(
     return _values((moments.estimate, low, high, error), options, value_of)
 
 
-@library_program("chosen", "value_of")
+@library_program()
+def _of_clusters(sums: Sums, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Array]]:
+    """The variances by clusters, and the draws of both classes."""
+    library = numerics.namespace(sums.of_classes)
+    of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
+    negatives, positives, total = (
+        rules.unrounded(library.sum(x**2, axis=-1), sums.estimate)
+        for x in (*of_classes, sum(of_classes))
+    )
+    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
+    by_class = (library.moveaxis(x, -1, 0) for x in (sums.alone, sums.n_items, sums.n_clusters))
+    given = zip((negatives, positives), *by_class, strict=True)
+    ratio = numerics.divide(total, negatives + positives, 1.0)
+    n0, n1 = (draws_of_clusters(sums.estimate, ratio, *x) for x in given)
+    return found, (n0, n1)
+
+
+@library_program("chosen", "rule", "value_of")
 def _limits_of_clusters(
-    sums: Sums,
-    sizes: Sizes,
+    estimate: Array,
+    found: OfClusters,
+    draws: tuple[Array, Array],
+    numbers: Any,
     arrays: Options,
     level: Any,
     chosen: Chosen,
+    rule: Rule | None,
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
-    library = numerics.namespace(sums.of_classes)
-    by_class = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
-    negatives, positives, total = (
-        rules.unrounded(library.sum(x**2, axis=-1), sums.estimate)
-        for x in (*by_class, sum(by_class))
-    )
-    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
-    low, high = rules.logit_t_of_clusters(sums.estimate, found, level)
-    values = sums.estimate, low, high, library.sqrt(total)
-    return _values(values, chosen.options(arrays), value_of)
+    options = chosen.options(arrays)
+    limits = logit_t_of_clusters(estimate, found, level)
+    if rule is not None:
+        moments = moments_of_clusters(estimate, found, draws)
+        limits = hull(limits, rule(moments, level, numbers, options))
+    values = estimate, *limits, numerics.namespace(found.total).sqrt(found.total)
+    return _values(values, options, value_of)
 
 
 def _values(

@@ -16,10 +16,11 @@ from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import ByLevel, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.areas import PRIOR
+from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.distributions import special
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.recall import around_limit
-from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, lacking
+from jaxmetrics.inference._intervals.rules import lacking
 
 _MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
 _FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last

@@ -26,8 +26,9 @@ from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_o
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
+from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
-from jaxmetrics.inference._intervals.rules import OfClusters, degrees_of_clusters, unrounded
+from jaxmetrics.inference._intervals.rules import unrounded
 from jaxmetrics.inference._pairs import Pairs, only_number
 from jaxmetrics.inference._pairs_of_samples import Sample, pairs_by_limits, pairs_of_samples
 
@@ -139,7 +140,7 @@ def compare_samples(
     for g, group in enumerate(of_groups):
         _warn_of_small_group(group, ids, str(names[g]))
     _warn_of_prevalence(metric, items, index, names)
-    by_limits = method == "auto" and chosen_method(metric, clustered=ids is not None) in CLOSED
+    by_limits = method == "auto" and chosen_method(metric) in CLOSED
     pairs_of_groups = _by_limits if by_limits else partial(_by_errors, delong=method == "delong")
     rows = []
     for i in range(1 if one else len(items.scores)):
@@ -207,7 +208,7 @@ def _by_limits(
     metric: MetricLike, groups: list[Items], request: Request, level: float
 ) -> tuple[Array, Array, Pairs]:
     """The metric of the groups, its variance, and their pairs."""
-    form = form_of(metric, chosen_method(metric, clustered=request.clusters is not None))
+    form = form_of(metric, chosen_method(metric))
     levels = levels_for(level)
 
     def limits(where: Any) -> tuple[Array, ...]:

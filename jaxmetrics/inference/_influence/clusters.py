@@ -6,7 +6,7 @@ Reference: N. A. Obuchowski, "Nonparametric analysis of clustered ROC curve data
 
 from __future__ import annotations
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,11 +34,16 @@ class Sums(NamedTuple):
         of the variance that a sum of squares keeps (`kept_and_df`), so that the squares add up to
         the variance. NaN where one cluster has all items of a class.
       mixed: `[...]`, the share of the clusters that have items of both classes, by weight.
+      alone: `[..., 2]`, the variances that the classes would add if their items were independent.
+      n_items, n_clusters: `[..., 2]`, Kish's sizes of the classes, of items and of clusters.
     """
 
     estimate: Array
     of_classes: Array
     mixed: Array
+    alone: Array
+    n_items: Array
+    n_clusters: Array
 
 
 def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Sums:
@@ -74,7 +79,7 @@ def _skewness_of(of_classes: Array) -> Array:
 @library_program("n_clusters")
 def _sums(
     estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
-) -> tuple[Array, Array, Array]:
+) -> tuple[Array, ...]:
     library = numerics.namespace(derivatives)
     batch = len(batch_of(items))
     values = (1,) * (estimate.ndim - batch)  # axes of a metric with several values
@@ -96,13 +101,32 @@ def _sums(
     mixed = mixed / library.sum(of_values(both), axis=-1)
     # In clusters with both classes the two influences may cancel: one part kept serves both.
     together = library.where(mixed > 0, mixed, 0.0)[..., None]
-    sums = []
-    for weighty, weight, some in zip(of_items, weights, held, strict=True):
-        sum_of = of_clusters(library.where(of_values(weighty > 0), derivatives, 0.0))
+
+    def centred(x: Array, some: Array) -> Array:
         k = library.sum(some, axis=-1, keepdims=True).astype(np.float64)
-        mean = numerics.divide(library.sum(sum_of, axis=-1, keepdims=True), k, 0.0)
+        mean = numerics.divide(library.sum(x, axis=-1, keepdims=True), k, 0.0)
+        found: Array = library.where(some, x - mean, 0.0)
+        return found
+
+    sums, alone = [], []
+    for weighty, weight, some in zip(of_items, weights, held, strict=True):
+        valid = of_values(weighty > 0)
+        added = library.where(valid, derivatives, 0.0)
+        squares = library.sum(centred(added, valid) ** 2, axis=-1)
+        alone.append(numerics.divide(squares, part_kept(weighty)[..., 0], np.nan))
         kept = part_kept(weight)
         blend = library.where(kept > 0, (1 - together) * kept + together * part_kept(both), 0.0)
-        centred = numerics.divide(sum_of - mean, library.sqrt(blend), np.nan)
-        sums.append(library.where(some, centred, 0.0) + 0 * estimate[..., None])
-    return estimate, library.stack(sums, axis=-2), library.broadcast_to(mixed, estimate.shape)
+        found = numerics.divide(centred(of_clusters(added), some), library.sqrt(blend), np.nan)
+        sums.append(library.where(some, found, 0.0) + 0 * estimate[..., None])
+
+    def by_class(of_each: Any) -> Array:
+        whole: Array = library.stack(
+            [library.broadcast_to(x, estimate.shape) for x in of_each], axis=-1
+        )
+        return whole
+
+    n_items, n_units = (
+        by_class(of_values(kish(x)[0][..., None])[..., 0] for x in y) for y in (of_items, weights)
+    )
+    mixed = library.broadcast_to(mixed, estimate.shape)
+    return estimate, library.stack(sums, axis=-2), mixed, by_class(alone), n_items, n_units

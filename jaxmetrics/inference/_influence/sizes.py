@@ -92,7 +92,8 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
     option = next((x for x in _LIMITS if x in arrays), None)
     if option is None or not is_concrete(arrays[option]):
         return
-    what, complement = _LIMITS[option]
+    kind, complement = _LIMITS[option]
+    what = next((x for x in sizes if x.endswith(kind)), kind)  # clusters with them, too
     limits = np.asarray(arrays[option], float)
     limit = limits.max() if complement else limits.min()
     size = sizes.get(what, 0)

@@ -50,7 +50,7 @@ class Sample(NamedTuple):
     standard_error: Array
     skewness: Array  # of the values, adjusted as that of Fisher and Pearson is
     n: Array
-    df: Array  # of the standard error
+    df: Array  # of the standard error; of clusters of shares at most 2 df / (kurtosis - 1)
     is_share: Array  # whether all values are in [0, 1]
     draws: Array
 
@@ -102,6 +102,11 @@ def sample_of(
         draws = fewest_draws(mean, error**2, n)
     else:
         draws = draws_of_clusters(mean, error**2, n, df, within)
+        # Where a few of the clusters decide, their variance is hardly known.
+        kurtosis = n * numerics.divide(library.sum(squares**2, axis=-1), second**2, 0.0)
+        by_few = numerics.divide(2 * df, library.maximum(kurtosis - 1, 0.0), np.inf)
+        by_few = library.maximum(library.minimum(by_few, df), library.minimum(df, 1.0))
+        df = library.where(is_share, by_few, df)
     return Sample(mean, error, skewness, n, df, is_share, draws)
 
 

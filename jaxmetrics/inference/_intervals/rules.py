@@ -103,43 +103,6 @@ def variance_by_welch(moments: Moments, kurtosis: float) -> tuple[Array, Array]:
     return variance, degrees(variance, spread, 1.0)
 
 
-class OfClusters(NamedTuple):
-    """The variances of an estimate from sums over clusters.
-
-    The clusters with negatives and those with positives may be the same ones, in part or all.
-    """
-
-    negatives: Array  # their part of the variance
-    positives: Array
-    total: Array  # also with the covariance of the two parts in clusters with both
-    sizes: tuple[Array, Array, Array]  # clusters with negatives, with positives, and all, as in
-    # `clusters_of_one_size`
-    mixed: Array  # the share of the clusters with both, by weight
-
-
-def degrees_of_clusters(found: OfClusters) -> Array:
-    """The degrees of freedom: Welch's if each cluster has one class, K - 1 if each has both.
-
-    V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
-    share of the clusters with both, by weight. The K are those of `clusters_of_one_size`.
-    """
-    k0, k1, k = found.sizes
-    apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
-    together = spread_of(found.total, 1.0, k)
-    library = numerics.namespace(apart, together)
-    share = library.where(found.mixed < 1, (1 - found.mixed) * apart, 0.0)
-    share = share + library.where(found.mixed > 0, found.mixed * together, 0.0)
-    return degrees(found.total, share, 1.0)
-
-
-def logit_t_of_clusters(estimate: Array, found: OfClusters, level: Any) -> Limits:
-    """expit(logit(A) -+ t SE / (A (1 - A))), with the degrees of freedom of the clusters for t."""
-    sizes = found.sizes[:2]
-    centre = interior(estimate, sizes)
-    limits = on_logit(centre, found.total, degrees_of_clusters(found), level)
-    return around(estimate, ends(estimate, limits, sizes, level, found.total))
-
-
 def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
     """expit(logit(centre) -+ t sqrt(variance) / (centre (1 - centre)))."""
     t = distributions.t_quantile((1 + level) / 2, df)
