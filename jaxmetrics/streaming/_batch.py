@@ -45,11 +45,16 @@ def restoring(state: Any, name: str) -> str:
 
 
 def check_digits(digits: Any, name: str) -> None:
-    """Refuse digits that are not an array, and a state whose buffer was donated to an `update`."""
+    """Refuse digits that are no array of integers, and those that were donated to an `update`."""
     if not hasattr(digits, "shape"):
         raise TypeError(
             f"the digits of a State must be an array, got {checks.brief(digits)}: write "
             f"{name}(jnp.asarray(digits, jnp.int32))"
+        )
+    if digits.dtype not in (np.int32, np.int64):  # a mean, or a cast, has lost some of them
+        raise TypeError(
+            f"the digits of a State must be int32, got {digits.dtype}: add states by "
+            "jax.lax.psum or merge(a, b), not by pmean, and leave them out of casts of precision"
         )
     if is_concrete(digits) and getattr(digits, "is_deleted", bool)():
         raise ValueError(

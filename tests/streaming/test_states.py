@@ -145,6 +145,43 @@ def test_sums_of_leaves_are_merges(rng):
         assert_array_equal(again.digits, longer.digits)
 
 
+def mean_of_devices(state):
+    stacked = jax.tree.map(lambda x: jnp.stack([x, x]), state)
+    return jax.vmap(lambda x: jax.lax.pmean(x, "data"), axis_name="data", out_axes=None)(stacked)
+
+
+def cast(dtype):
+    return lambda state: jax.tree.map(lambda x: x.astype(dtype), state)
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [mean_of_devices, *map(cast, (jnp.float16, jnp.bfloat16, jnp.int16, jnp.int8))],
+    ids=["pmean", "float16", "bfloat16", "int16", "int8"],
+)
+def test_a_mean_of_states_or_a_cast_is_refused(spoil, rng):
+    """By every function, also where traced: no number of the digits is what it was."""
+    scores, labels = sample(rng)
+    counts, sums = filled(UNIFORM, scores, labels), M.update(M.init(), scores)
+    uses = [
+        (counts, lambda x: S.update(x, scores, labels, bins=UNIFORM)),
+        (counts, lambda x: S.merge(counts, x)),
+        (counts, S.n_items),
+        (counts, lambda x: S.table(x, bins=UNIFORM)),
+        (counts, lambda x: S.bounds(jm.roc_auc, x, bins=UNIFORM)),
+        (counts, lambda x: S.interval(jm.roc_auc, x, bins=UNIFORM)),
+        (counts, lambda x: S.bootstrap(jm.roc_auc, x, bins=UNIFORM, key=jax.random.key(0))),
+        (sums, lambda x: M.update(x, scores)),
+        (sums, lambda x: M.merge(sums, x)),
+        (sums, M.result),
+    ]
+    for state, use in uses:
+        spoiled = spoil(state)
+        for called in (use, jax.jit(use)):
+            with pytest.raises(TypeError, match=r"int32, got .*: add states by jax\.lax\.psum or "):
+                called(spoiled)
+
+
 def test_states_are_added_by_plus(rng):
     """As merge adds them, with its checks, in and out of jit; a state remains a pytree."""
     scores, labels = sample(rng, 900)
