@@ -16,12 +16,13 @@ do their highest ones. The count itself wraps round at 2^32, which takes at leas
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import varying
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
@@ -50,6 +51,18 @@ def split(weights: Array, n_digits: int = DIGITS_OF_WEIGHTS) -> tuple[list[Array
         digits.append(digit)
         rest = (rest - digit) * 2.0**BITS
     return [x.astype(jnp.int32) for x in digits[::-1]], rest > 0
+
+
+def split_scaled(weights: Array, scale: float) -> tuple[Array, list[Array], Array]:
+    """Weights / scale, in floats, and what `split` returns of it, exact for whole weights too."""
+    halves, kind = [weights], jnp.promote_types(weights.dtype, jnp.float32)
+    if not numerics.is_inexact(weights) and weights.dtype.itemsize >= 4:
+        # A float would round large ones, but not their halves, whose digits have no bit in common.
+        halves, kind = [weights >> BITS << BITS, weights & LARGEST_DIGIT], numerics.default_float()
+    scaled = [x.astype(kind) / scale for x in halves]
+    digits, lost = zip(*map(split, scaled), strict=True)
+    added = [functools.reduce(jnp.add, x) for x in zip(*digits, strict=True)]
+    return functools.reduce(jnp.add, scaled), added, functools.reduce(jnp.logical_or, lost)
 
 
 def room_used(a: Array, b: Array, overflow: Array | bool) -> Array:

@@ -167,9 +167,6 @@ def _update(state: State, items: Items, bins: Bins) -> State:
     adds: _Weights | None = None
     if n_digits == _counts.DIGITS_OF_WEIGHTS:
         weight = jnp.ones(1) if items.weights is None else jnp.asarray(items.weights)
-        # float32 would round whole weights that it cannot hold, where there is float64.
-        kind = jnp.float32 if numerics.is_inexact(weight) else numerics.default_float()
-        weight = weight.astype(jnp.promote_types(weight.dtype, kind))
         allowed = (weight >= 0) & (weight < jnp.inf)
         undefined = undefined | ~allowed
         shape = jnp.broadcast_shapes(shape, weight.shape)
@@ -220,8 +217,8 @@ def _weights(
     valid: Array,
     shape: tuple[int, ...],
 ) -> _Weights:
-    scaled, some, here = weight / scale, weight != 0, valid & ~undefined
-    digits, lost = _counts.split(scaled)
+    scaled, digits, lost = _counts.split_scaled(weight, scale)
+    some, here = weight != 0, valid & ~undefined
     lost = (lost | (some & (scaled == 0))) & here
     # An undefined item adds 1 unit, so that it is noticed however small its weight.
     added = [jnp.where(undefined, some if i == 0 else 0, x) for i, x in enumerate(digits)]

@@ -35,6 +35,19 @@ def test_whole_weights_beyond_single_precision(kind, x64):
     assert float(low) <= Fraction(2**24 + 3, 2**25 + 4) <= float(high)
 
 
+@pytest.mark.parametrize("kind", ["int32", "uint32"])
+def test_whole_weights_of_a_program_are_those_of_an_eager_update(kind):
+    """Also beyond 2^24, where float32 rounds, and in units of another scale."""
+    largest = np.iinfo(kind).max
+    weights = np.array([1, 2**24 + 1, largest, largest - 1], kind)
+    items = np.array([0.3, 0.9, 0.6, 0.1]), np.array([1, 0, 1, 0])
+    for scale in (1.0, 2.0**20):
+        bins = S.uniform_bins(4, weight_scale=scale)
+        update = partial(S.update, S.init(bins, weighted=True), *items, bins=bins)
+        traced = jax.jit(lambda x, update=update: update(weights=x))(weights)
+        assert_array_equal(traced.digits, filled(bins, *items, weights=weights).digits)
+
+
 @pytest.mark.parametrize("name", [marked(name, fast=name in FIRST) for name in METRICS])
 @pytest.mark.parametrize("scale", [1e-8, 3e-10])
 def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):
