@@ -30,8 +30,8 @@ WILSON = partial(jm.confidence_interval, RECALL, SCORES, LABELS, method="wilson"
 BINS = streaming.uniform_bins(16, low=-3.0, high=3.0)
 
 
-def of_stream(function, **options):
-    state = streaming.update(streaming.init(BINS), SCORES, LABELS, bins=BINS)
+def of_stream(function, scores=SCORES, **options):
+    state = streaming.update(streaming.init(BINS), scores, LABELS, bins=BINS)
     return function(state=state, bins=BINS, **options)
 
 
@@ -140,13 +140,42 @@ def test_no_tracer_leaks(name, expected):
         close(FUNCTIONS[name](), wanted)
 
 
-def test_an_undefined_value_is_nan_under_debug_nans():
-    """It is a value, and the next operation of the caller raises."""
+def test_the_operation_on_an_undefined_value_raises_under_debug_nans():
     with jax.debug_nans(True):
         value = jm.roc_auc(SCORES, WEIGHTS > 0)
         with pytest.raises(FloatingPointError):
             value + 1
     assert np.isnan(value)
+
+
+NO_ITEMS, SECOND_HALF = WEIGHTS < 0, jnp.arange(N) >= N // 2
+UNDEFINED = {
+    "segments": partial(
+        jm.segment_roc_auc, SCORES, LABELS & SECOND_HALF, segments=jnp.arange(N) // 12
+    ),
+    "partial areas of segments": partial(
+        jm.segment_partial_auc, SCORES, LABELS, segments=jnp.arange(N), max_fpr=0.5
+    ),
+    "one_vs_one": partial(jm.one_vs_one(jm.roc_auc, None), COLUMNS, CLASSES * 0),
+    "loss": partial(losses.pairwise_auc_loss, SCORES.at[0].set(jnp.nan), LABELS),
+    "cross_entropy": partial(jm.training.cross_entropy, SCORES, LABELS, where=NO_ITEMS),
+    "its slopes": partial(
+        jax.grad(jm.training.cross_entropy), SCORES, LABELS.astype(float), where=NO_ITEMS
+    ),
+    "folds": partial(jm.fold_interval, jm.roc_auc, SCORES, LABELS & SECOND_HALF, SECOND_HALF * 1),
+    "compare_to_value": partial(jm.compare_to_value, jm.roc_auc, SCORES, LABELS | True, value=0.5),
+    "the lowest bin": partial(of_stream, streaming.table, SCORES - 3),
+    "bootstrap": partial(jm.bootstrap, jm.roc_auc, SCORES, LABELS | True, **FEW),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*undefined", "ignore:.*NaN")
+@pytest.mark.parametrize("name", UNDEFINED)
+def test_nan_and_infinity_are_values_where_jax_looks_for_them(name):
+    wanted = UNDEFINED[name]()
+    with jax.debug_nans(True), jax.debug_infs(True):
+        found = UNDEFINED[name]()
+    close(found, wanted)
 
 
 def test_numbers_that_underflow_float32_where_numpy_raises():

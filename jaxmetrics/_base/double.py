@@ -66,14 +66,15 @@ def ordinary_promotion() -> Iterator[None]:
 
 @contextlib.contextmanager
 def nan_as_value() -> Iterator[None]:
-    """Turns off `jax_debug_nans`, which raises an error at NaN: here NaN is an undefined value.
+    """Turns off `jax_debug_nans` and `jax_debug_infs`, which raise an error at NaN and infinity.
 
-    For example, the value of a resample that lacks a class is NaN, while the interval is finite.
+    Here they are values: that of a resample that lacks a class is NaN, while the interval is
+    finite, and the lowest bin begins at -inf.
     """
-    if not jax.config.jax_debug_nans:  # type: ignore[attr-defined]
+    if not (jax.config.jax_debug_nans or jax.config.jax_debug_infs):  # type: ignore[attr-defined]
         yield
         return
-    with jax.debug_nans(False):
+    with jax.debug_nans(False), jax.debug_infs(False):
         yield
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, nan_as_value, ordinary_promotion
+from jaxmetrics._base.double import double_program, ordinary_promotion
 from jaxmetrics._base.keywords import made_by, takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -172,7 +172,6 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     checks.check_average(average, ("macro", "weighted", None))
 
     @made_by("one_vs_one", metric)
-    @nan_as_value()  # the metric of a class against itself is NaN
     @on_any_mesh
     def averaged(
         scores: ArrayLike,
@@ -246,7 +245,6 @@ def _n_axes(items: Items) -> int:
 
 
 @ordinary_promotion()
-@nan_as_value()
 def _average_rows(
     metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
 ) -> Any:

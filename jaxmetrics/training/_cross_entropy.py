@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import ordinary_promotion
+from jaxmetrics._base.double import nan_as_value, ordinary_promotion
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -48,7 +48,7 @@ def cross_entropy(
     Reference: D. R. Cox, "The regression analysis of binary sequences", JRSS B 20, 1958.
     """
     items = at_least_one(checked_items(scores, labels, weights, where))
-    with ordinary_promotion():
+    with ordinary_promotion(), nan_as_value():
         value: Array = _of_items(to_program(items))
     return value
 

@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import is_concrete, of_all_processes
 from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.keywords import takes_metric
@@ -143,7 +142,6 @@ def resampled(metric: MetricLike, items: Items, request: Request) -> BootstrapRe
     return result
 
 
-@nan_as_value()
 def result_of(found: Replicates) -> BootstrapResult:
     """The result of replicates, the first of which is the metric of the data."""
     dtype, defined = numerics.default_float(), found.defined
