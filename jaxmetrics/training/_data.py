@@ -55,7 +55,9 @@ def checked(
             f"got {brief(options)}"
         )
     checks.check_alignment({"features": features, "labels": labels, **options, **along})
-    features = jax.tree.map(jnp.asarray, features)
+    features = jax.tree_util.tree_map_with_path(
+        lambda path, leaf: _feature(f"{name}[0]{jax.tree_util.keystr(path)}", leaf), features
+    )
     scores = jax.eval_shape(apply, *beside(features, (params, features)))
     shape, wanted = getattr(scores, "shape", None), np.shape(labels)
     if shape is None or len(shape) != 1 or shape != wanted:
@@ -63,7 +65,7 @@ def checked(
             f"apply(params, features) must be scores [n] with labels [n] in {name}; got scores "
             f"{shape or checks.brief(scores)} and labels {wanted}"
         )
-    like = np.zeros(shape, scores.dtype)
+    like = np.full(shape, 2, scores.dtype)  # scores of 0 and 1 would be taken for labels
     items = checks.check_items(like, labels, **options, dtype=default_float())
     rows = {jnp.shape(leaf)[:1] for leaf in jax.tree.leaves(features)}
     if rows != {wanted}:
@@ -76,6 +78,19 @@ def checked(
         jnp.asarray(items.labels).astype(bool),
         {key: jnp.asarray(value) for key, value in options.items() if value is not None},
     )
+
+
+def _feature(place: str, leaf: Any) -> Array:
+    """An array of features; refuses what holds no numbers, and the numbers of a list of lists."""
+    array = leaf if isinstance(leaf, jax.Array) else np.asarray(leaf)
+    if not array.ndim:
+        raise TypeError(
+            f"features must be arrays [n, ...], got {brief(leaf)} at {place}: of lists write "
+            "numpy.asarray(features)"
+        )
+    if isinstance(array, np.ndarray) and array.dtype.kind in "OSUTMm":
+        return jnp.asarray(checks.as_array(place, leaf))  # it refuses all but pandas' numbers
+    return jnp.asarray(array)
 
 
 def check_params(params: Any) -> Any:

@@ -25,6 +25,11 @@ REFUSED = [
     ({"train": (X, Y, {"weight": Y})}, TypeError, "keys among weights, where"),
     ({"train": (X, Y[:-1])}, ValueError, r"scores \(200,\) and labels \(199,\)"),
     ({"train": (X, 2 * Y)}, ValueError, "labels"),
+    ({"train": (X, Y / 2)}, ValueError, "labels must be .* got 0.5: write labels == positive_cl"),
+    ({"train": (X.astype(str), Y)}, TypeError, r"write numpy\.asarray\(train\[0\], float"),
+    ({"validation": (X.astype(object), Y)}, TypeError, r"asarray\(validation\[0\], float"),
+    ({"train": ({"a": X, "b": X.astype(str)}, Y)}, TypeError, r"train\[0\]\['b'\] must hold numbe"),
+    ({"train": (X.tolist(), Y)}, TypeError, r"train\[0\]\[0\]\[0\]: of lists write numpy\.asarray"),
     ({"train": (X, Y * 0), "batch": (1, 1), "key": KEY}, ValueError, "only one"),
     (
         {"train": (X, Y, {"where": Y * 0 == 1}), "batch": 8, "key": KEY},
