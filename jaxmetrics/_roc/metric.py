@@ -101,9 +101,10 @@ def table_metric(
     """A metric like the library's own, made from a function of one ScoreTable.
 
     The metric takes `(scores, labels, *, weights=None, where=None, **options)` or one ScoreTable.
-    Leading axes are a batch. It is compiled once for each input shape. It calls `function` with one
-    table `[rows]`, in double precision in any x64 mode; `function` returns an array or a pytree.
-    Rows may have weight 0, also the first ones: guard quotients, as tp / maximum(tp + fp, 1e-30).
+    Leading axes are a batch. It is compiled once for each input shape. Define it once, outside of
+    loops: each new `function` is a new program, which JAX keeps. It calls `function` with one table
+    `[rows]`, in double precision in any x64 mode; `function` returns an array or a pytree. Rows may
+    have weight 0, also the first ones: guard quotients, as tp / maximum(tp + fp, 1e-30).
 
     Args:
       function: `function(table, *, option=default, ...)`. Options are keyword-only. Those that

@@ -140,7 +140,8 @@ def edges(array: ArrayLike, *, weight_scale: float = 1.0) -> Bins:
       ValueError: array is not `[m]`, is not finite, or does not ascend in float32, or weight_scale
         is not a power of two.
 
-    Time and memory O(m). Nothing is NaN.
+    Time and memory O(m). Nothing is NaN. Make them once: functions of a state are compiled for its
+    bins, and other edges are other programs.
 
     Example:
       >>> import jaxmetrics as jm
@@ -176,7 +177,8 @@ def quantile_bins(scores: ArrayLike, n: int, *, weight_scale: float = 1.0) -> Bi
       ValueError: n is below 2 or does not fit into memory, no score is finite, or weight_scale is
         not a power of two.
 
-    Time O(m log m) for m scores. Nothing is NaN.
+    Time O(m log m) for m scores. Nothing is NaN. Make them once, as those of
+    `jaxmetrics.streaming.edges`.
 
     Example:
       >>> import jaxmetrics as jm

@@ -54,7 +54,8 @@ def bootstrap(
 
     Args:
       metric: any metric of a score table, a functools.partial of one, or a function of a
-        ScoreTable; it may return several values.
+        ScoreTable; it may return several values. Define it once: each new function, such as a
+        lambda in a loop, is a new program, which JAX keeps.
       scores: `[..., n]`, higher is more positive.
       labels: `[..., n]`, bool or 0 and 1.
       key: a JAX random key. The same key gives the same replicates for every `batch`.
