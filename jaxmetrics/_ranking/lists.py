@@ -153,7 +153,9 @@ class Lists(NamedTuple):
         """
         within = ranking.valid
         if k is not None:
-            within = within & (ranking.rank < jnp.asarray(k)[..., None])
+            # An int of 2^31 and more would be cut to the 32 bits of a rank.
+            most = np.minimum(k, len(ranking.rank)).astype(np.int32)
+            within = within & (ranking.rank < most[..., None])
         return self._total(jnp.where(within, values, 0), ranking.segment)
 
     def _total(self, values: Array, segment: Array | None) -> Array:

@@ -2,6 +2,7 @@
 
 import logging
 import math
+import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -235,6 +236,18 @@ def test_more_places_than_documents_and_no_documents(entry, rng):
         rtol=0.2 if entry.ties else 1e-6,  # ties are averaged
     )
     assert entry.metric(np.zeros((4, 0)), np.zeros((4, 0)), k=2).shape == (4,)
+
+
+@EVERY_FUNCTION
+def test_places_of_more_bits_than_ranks_have(entry):
+    """A k such as `sys.maxsize` means all places: programs cut it to its lowest 32 bits."""
+    lists = np.float32([3, 2, 1, 4]), np.array([1, 0, 2, 1])
+    for k in (2**32 + 1, sys.maxsize):
+        metric = partial(entry.metric, k=k)
+        expected = metric(*lists)
+        assert_array_equal(jax.jit(metric)(*lists), expected)
+        traced = jax.jit(partial(metric, num_segments=1))
+        assert_array_equal(traced(*lists, segments=np.zeros(4, int)), [expected])
 
 
 @pytest.mark.parametrize(
