@@ -84,12 +84,13 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
 
 def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> Array:
     """The quantiles `q` of descending `values` `[rows]`; a weight is a number of copies."""
-    copies = running_sum(weights)
+    library, copies = namespace(weights), running_sum(weights)
+    last = len(weights) - 1 - library.argmax(weights[::-1] > 0)
 
     def from_top(place: Array) -> Array:
-        library = namespace(copies)
         places = library.searchsorted(copies, place, side="right")
-        found: Array = library.take(values, places, mode="clip")
+        # The slack of the place may exceed the rest of the total: no weight is then beyond.
+        found: Array = library.take(values, library.minimum(places, last), mode="clip")
         return found
 
     return quantile(copies[-1], from_top, q, method)

@@ -213,3 +213,18 @@ def test_a_quantile_between_a_number_and_infinity():
     between = partial(jm.recall_at_fpr, max_fpr=0.1, method="quantile", quantile_method="linear")
     for found in (between(scores, labels), jax.jit(between)(jnp.array(scores), jnp.array(labels))):
         assert np.isnan(found)
+
+
+@pytest.mark.parametrize("lowest", [1.0, 1e13])  # also if it is lost in the sum
+def test_the_lowest_quantile_of_heavy_negatives_is_one_of_them(lowest):
+    """At 1e13 copies, the slack of a place exceeds a copy; below the negatives, all is flagged."""
+    scores, labels = np.array([-1.0, 0.1, 0.2, 0.6, 0.5]), np.array([1, 1, 0, 0, 0])
+    weights = np.array([1e13, 1e13, 0, 1e13, lowest])
+
+    def threshold(scores, labels):
+        at = {"weights": weights, "max_fpr": 1.0, "method": "quantile"}
+        return jm.threshold_at_fpr(scores, labels, **at)
+
+    found = jax.jit(threshold)(scores, labels), threshold(np.tile(scores, (9, 1)), labels)[0]
+    np.testing.assert_array_equal(found, threshold(scores, labels))
+    assert found[0] == np.float32(0.5)
