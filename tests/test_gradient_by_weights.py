@@ -107,6 +107,16 @@ def test_gradient_of_a_weight_that_is_zero(rng):
     )
 
 
+def test_gradient_of_a_first_positive_of_weight_zero():
+    """By hand: of positives of weight w, 1 after a negative, the mean precision is, in the limit,
+    (w + (1 + w) / (2 + w)) / (1 + w): its derivative at 0 is 1 + 1 / 4 - 1 / 2."""
+    scores, labels = np.array([4.0, 3.0, 2.0, 1.0]), np.array([1, 0, 1, 0])
+    found = jax.grad(lambda w: jm.average_precision(scores, labels, weights=w))(
+        jnp.array([0.0, 1, 1, 1])
+    )
+    np.testing.assert_allclose(found, [0.75, -0.25, 0.25, 0], rtol=1e-12)
+
+
 def test_second_derivatives(rng):
     scores, labels, weights = sample(rng, 12)
     direction = jnp.asarray(rng.random(12))

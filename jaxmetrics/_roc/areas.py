@@ -275,7 +275,7 @@ def average_precision(placed: Placements) -> Array:
 
     def precisions(part: Groups) -> Any:
         tps = part.positives_not_below
-        return part.total(divide(tps, tps + part.not_below, 0.0))
+        return part.total(divide(tps, tps + part.not_below, 1.0))
 
     placed = placed.near_one(together=True)
     return within(divide(placed.summed(precisions), placed.total_positives, 0.0), 0, 1)
