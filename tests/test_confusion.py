@@ -54,6 +54,14 @@ def test_binary_by_hand():
     close(jm.recall(PREDICTIONS, LABELS, n_classes=3), 1 / 2)
 
 
+@pytest.mark.parametrize("beta", [1e100, 1e154, 1e300])
+def test_f_beta_of_a_beta_whose_square_overflows_is_recall(beta):
+    f_beta = partial(jm.f_beta, beta=beta, average=None, n_classes=4)
+    predictions = np.append(PREDICTIONS, 3)  # a class that does not occur
+    for found in (f_beta, jax.jit(f_beta)):
+        close(found(predictions, np.append(LABELS, 2)), [2 / 3, 1 / 2, 3 / 5, 0])
+
+
 @pytest.mark.usefixtures("x64")
 @pytest.mark.parametrize(
     ("name", "weighted", "averages", "positives"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.numerics import divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._predictions.counting import Outcomes, choice_of, decisions, value_of
 
@@ -194,6 +194,8 @@ def f_beta(
 
 
 def _class_f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+    # From here on it is recall in all digits; the square of 2^512 overflows.
+    beta = namespace(outcomes.hits).minimum(beta, 2.0**256)
     found = (1 + beta**2) * outcomes.hits
     missed = beta**2 * outcomes.false_negatives + outcomes.false_positives
     return divide(found, found + missed, otherwise)
