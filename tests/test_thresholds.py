@@ -152,6 +152,16 @@ def test_a_quantile_between_neighbouring_floats():
     assert (scores > threshold).tolist() == [False, False, False, True, True]
 
 
+@pytest.mark.parametrize("low", [-1, 1, 2**23 - 1])
+def test_a_quantile_between_subnormal_scores(low):
+    """The number below it that is not subnormal is below both, and flags the lower one, too."""
+    scores = np.float32([low, low, low + 1]) * np.float32(2**-149)
+    options = {"max_fpr": 0.4, "method": "quantile"}
+    threshold = np.asarray(jm.threshold_at_fpr(scores, [0, 1, 0], **options))
+    assert jm.recall_at_fpr(scores, [0, 1, 0], **options) == 0
+    assert (scores > threshold).tolist() == [False, False, True]
+
+
 @pytest.mark.parametrize("kind", ["float32", "float64", "integers", "with NaN", "weights"])
 def test_a_specificity_of_items_is_that_of_their_table(kind, rng):
     """Items are selected from, a table is not."""

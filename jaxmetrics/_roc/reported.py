@@ -40,11 +40,15 @@ def rounded_down(x: Any, dtype: Any) -> Any:
     """
     if dtype == np.float64:
         return x
+    library, tiny = namespace(x), float(np.finfo(dtype).tiny)
+    return library.where(abs(x) < tiny, library.where(x < 0, -tiny, 0.0), _down(x, dtype))
+
+
+def _down(x: Any, dtype: Any) -> Any:
+    """`rounded_down`, also to subnormal numbers."""
     library, near = namespace(x), _nearest(x, dtype)
     lower = library.nextafter(near.astype(dtype), np.asarray(-np.inf, dtype)).astype(np.float64)
-    down = library.where(near > x, lower, near)
-    tiny = float(np.finfo(dtype).tiny)
-    return library.where(abs(x) < tiny, library.where(x < 0, -tiny, 0.0), down)
+    return library.where(near > x, lower, near)
 
 
 def as_reported(
@@ -156,7 +160,9 @@ def _above(x: Any, scores: Any, dtype: Any) -> tuple[Any, Any]:
     low, high = low.astype(np.float64), high.astype(np.float64)
     none_over, near = ~over.any(), _nearest(exact, dtype)
     up = library.where(near < low, -rounded_down(-exact, dtype), near)
-    number = library.where((near < high) | none_over, up, rounded_down(exact, dtype))
+    down = rounded_down(exact, dtype)
+    down = library.where(down < low, _down(exact, dtype), down)  # between subnormal scores
+    number = library.where((near < high) | none_over, up, down)
     differs = library.zeros((), bool)
     for below, above in ((low, high), (_nearest(low, dtype), _nearest(high, dtype))):
         differs = differs | ~((below <= number) & ((number < above) | none_over))
