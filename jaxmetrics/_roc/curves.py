@@ -94,9 +94,9 @@ def roc_curve(table: ScoreTable) -> RocCurve:
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      RocCurve `[..., n + 1]`, with thresholds that decrease from +inf, rounded down to their dtype
-      (see Thresholds in the conventions). Points repeat for ties and masked items;
-      `drop_intermediate` removes the repeated ones.
+      RocCurve `[..., n + 1]`, or `[..., 2]` without items, with thresholds that decrease from +inf,
+      rounded down to their dtype (see Thresholds in the conventions). Points repeat
+      for ties and masked items; `drop_intermediate` removes the repeated ones.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
@@ -131,9 +131,9 @@ def precision_recall_curve(table: ScoreTable) -> PrecisionRecallCurve:
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      PrecisionRecallCurve `[..., n + 1]`, with thresholds that increase to +inf, rounded down to
-      their dtype (see Thresholds in the conventions). At +inf precision is 1 and recall is 0;
-      scikit-learn has this point, but not its threshold.
+      PrecisionRecallCurve `[..., n + 1]`, or `[..., 2]` without items, with thresholds that
+      increase to +inf, rounded down to their dtype (see Thresholds in the conventions). At +inf
+      precision is 1 and recall is 0; scikit-learn has this point, but not its threshold.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
@@ -171,9 +171,10 @@ def det_curve(table: ScoreTable) -> DetCurve:
       where: `[..., n]` bool, False for items to leave out.
 
     Returns:
-      DetCurve `[..., n + 1]`, with thresholds that increase to +inf, rounded down to their dtype
-      (see Thresholds in the conventions). scikit-learn and `jaxmetrics.sklearn.det_curve` keep only
-      one of the leading points with FNR 0 and one of the trailing points with FPR 0.
+      DetCurve `[..., n + 1]`, or `[..., 2]` without items, with thresholds that increase to +inf,
+      rounded down to their dtype (see Thresholds in the conventions). scikit-learn and
+      `jaxmetrics.sklearn.det_curve` keep only one of the leading points with FNR 0 and one of the
+      trailing points with FPR 0.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,
@@ -211,8 +212,8 @@ def cost_curve(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: float = 1.0)
       fn_cost: cost of one false negative, likewise.
 
     Returns:
-      CostCurve `[..., n + 1]`, with thresholds that decrease from +inf, rounded down to their dtype
-      (see Thresholds in the conventions).
+      CostCurve `[..., n + 1]`, or `[..., 2]` without items, with thresholds that decrease from
+      +inf, rounded down to their dtype (see Thresholds in the conventions).
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example a cost is negative,

@@ -90,7 +90,8 @@ def score_table(
       where: `[..., n]` bool, False for items to leave out, whatever they hold.
 
     Returns:
-      A ScoreTable `[..., n]`, with leading axes broadcast; its counts are integers without weights.
+      A ScoreTable `[..., n]`, or `[..., 1]` without items, with leading axes broadcast; its counts
+      are integers without weights.
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; for example labels are -1 and 1,

@@ -160,8 +160,9 @@ def balanced_accuracy_score(
     Raises:
       ValueError: targets are `[n, labels]`, or lengths differ.
 
-    NaN if no class has weight, or with `adjusted` if only one has. Warns if y_pred has a class that
-    is not in y_true, or if only one class occurs. Time O(n log n), memory O(n).
+    NaN if no class has weight, or with `adjusted` if only one has: scikit-learn divides by 0 there,
+    with a warning, and is -inf unless all are predicted as this class. Warns if y_pred has a class
+    that is not in y_true, or if only one class occurs. Time O(n log n), memory O(n).
 
     Example:
       >>> from jaxmetrics.sklearn import balanced_accuracy_score
