@@ -155,8 +155,7 @@ def _of_clusters(sums: Sums, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Arr
     found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
     by_class = (library.moveaxis(x, -1, 0) for x in (sums.alone, sums.n_items, sums.n_clusters))
     given = zip((negatives, positives), *by_class, strict=True)
-    ratio = numerics.divide(total, negatives + positives, 1.0)
-    n0, n1 = (draws_of_clusters(sums.estimate, ratio, *x) for x in given)
+    n0, n1 = (draws_of_clusters(sums.estimate, found.ratio, *x) for x in given)
     return found, (n0, n1)
 
 

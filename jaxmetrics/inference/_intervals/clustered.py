@@ -37,6 +37,11 @@ class OfClusters(NamedTuple):
     # `clusters_of_one_size`
     mixed: Array  # the share of the clusters with both, by weight
 
+    @property
+    def ratio(self) -> Array:
+        """The variance over the sum of the parts of both classes."""
+        return numerics.divide(self.total, self.negatives + self.positives, 1.0)
+
 
 def degrees_of_clusters(found: OfClusters) -> Array:
     """The degrees of freedom: Welch's if each cluster has one class, K - 1 if each has both.
@@ -88,10 +93,9 @@ def draws_of_clusters(
 
 def moments_of_clusters(estimate: Array, found: OfClusters, draws: tuple[Array, Array]) -> Moments:
     """The moments of so many `draws` of both classes with the variance of the clusters."""
-    apart = found.negatives + found.positives
-    ratio = numerics.divide(found.total, apart, 1.0)  # of clusters with both classes
-    n0, n1 = draws
-    return Moments(estimate, (found.negatives * ratio * n0, found.positives * ratio * n1), draws)
+    parts = found.negatives, found.positives
+    of_negatives, of_positives = (x * found.ratio * n for x, n in zip(parts, draws, strict=True))
+    return Moments(estimate, (of_negatives, of_positives), draws)
 
 
 def hull(limits: Limits, others: Limits) -> Limits:
