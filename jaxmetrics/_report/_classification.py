@@ -39,7 +39,8 @@ _FACTS = "ties and duplicates"
 BY_AMOUNT = "amount_recall_at_fpr"
 _CLUSTERED = (
     "within slices models are not compared, and no trend is tested, because these tests take items "
-    "as independent and these are in clusters"
+    "as independent and these are in clusters: in Python, compare(..., where=..., clusters=...) "
+    "compares models within a slice"
 )
 
 

@@ -27,6 +27,7 @@ from jaxmetrics.inference._influence.covariance import (
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import (
     FEWEST,
+    counted_as,
     few_among,
     smallest_sizes,
     warn_of_few_inside,
@@ -221,7 +222,7 @@ def warn_of_few_to_compare(
         warn_of_few_inside(metric, sizes, found if ids is None else _OF_CLUSTERS)
     for what, size in few_among(sizes):
         warn(
-            f"a comparison rests on {size:.3g} {what}: with fewer than {FEWEST} models may "
+            f"a comparison rests on {counted_as(size, what)}: with fewer than {FEWEST} models may "
             "differ on items of which none was drawn, and in simulations some 95 % limits of "
             f"differences cover less than 88 %: add {what}",
         )

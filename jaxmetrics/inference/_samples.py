@@ -25,7 +25,7 @@ from jaxmetrics.inference._compared import Comparison, check_margin, comparison_
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.covariance import covariance_of
-from jaxmetrics.inference._influence.sizes import FEWEST, too_few, warn_of_undefined
+from jaxmetrics.inference._influence.sizes import FEWEST, counted_as, too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import unrounded
@@ -199,7 +199,7 @@ def _warn_of_prevalence(
 def _warn_of_small_group(group: Items, ids: Clusters | None, g: str) -> None:
     for what, size in too_few(group, ids):
         warn(
-            f"group {g} has {size:.3g} {what}: with fewer than {FEWEST} some 95 % limits of "
+            f"group {g} has {counted_as(size, what)}: with fewer than {FEWEST} some 95 % limits of "
             f"differences cover less than they say: add {what}",
         )
 

@@ -347,7 +347,7 @@ def refuse_weights(state: State) -> None:
     if is_weighted(state):
         raise TypeError(
             "the sampling error of weighted items needs the squares of the weights, which a state "
-            "does not store: write init(bins) without weighted=True"
+            "does not store: keep the items and write confidence_interval(...), or bounds(...) here"
         )
 
 

@@ -100,11 +100,18 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
     inside = float(1 - limit if complement else limit) * size
     if size > 0 and not enough_inside(inside):
         few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
-        where = "beyond" if complement else "within"
-        warn(
-            f"only {few} {where} {option}={limit:g}: in simulations with fewer than "
-            f"{FEWEST_INSIDE}, {found}: add {what}",
-        )
+        where = f"{'beyond' if complement else 'within'} {option}={limit:g}"
+        only = f"only {few} {where}"
+        if what != kind:
+            only = f"the {kind} {where} count as only {inside:.3g} clusters of one size"
+        warn(f"{only}: in simulations with fewer than {FEWEST_INSIDE}, {found}: add {what}")
+
+
+def counted_as(size: float, what: str) -> str:
+    """The size in words: clusters of unequal sizes count as fewer of one size."""
+    if size != round(size) and what.startswith("clusters"):
+        return f"{what} that count as {size:.3g} of one size"
+    return f"{size:.3g} {what}"
 
 
 def warn_of_heavy_negatives(metric: MetricLike, items: Items) -> None:
@@ -167,12 +174,12 @@ def warn_of_undefined(estimate: Any, kind: str = "", names: Any = None) -> None:
     elif kind:
         which = [str(i if names is None else names[i]) for i in np.flatnonzero(lost)]
         of = f" of {kind}{'s' * (len(which) > 1)} {some_of(which)}"
-        then = f": the other {kind}s are compared without"
+        then = f"; the other {kind}s are compared without"
     else:
         some = f" in {lost.sum()} of {lost.size} values"
     warn(
-        f"the metric{of} is undefined{some}, as a class is absent or a score is NaN, whose item "
-        f"where= leaves out{then}"
+        f"the metric{of} is undefined{some}, as a class is absent or a score is NaN: leave "
+        f"such items out by where=~isnan(scores){then}"
     )
 
 
