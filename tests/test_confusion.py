@@ -54,6 +54,13 @@ def test_binary_by_hand():
     close(jm.recall(PREDICTIONS, LABELS, n_classes=3), 1 / 2)
 
 
+def test_a_beta_that_is_traced():
+    f_beta = partial(jm.f_beta, [1, 1, 0, 1, 0], [1, 1, 1, 0, 0])
+    large = np.float32(3e38)
+    np.testing.assert_allclose(jax.jit(lambda x: f_beta(beta=x))(large), 2 / 3, rtol=1e-6)
+    assert jax.grad(lambda x: f_beta(beta=x))(large) == 0
+
+
 @pytest.mark.parametrize("beta", [1e100, 1e154, 1e300])
 def test_f_beta_of_a_beta_whose_square_overflows_is_recall(beta):
     f_beta = partial(jm.f_beta, beta=beta, average=None, n_classes=4)

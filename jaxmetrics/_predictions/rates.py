@@ -194,8 +194,9 @@ def f_beta(
 
 
 def _class_f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
-    # From here on it is recall in all digits; the square of 2^512 overflows.
-    beta = namespace(outcomes.hits).minimum(beta, 2.0**256)
+    # From here on it is recall in all digits of beta's dtype; larger squares would overflow.
+    most = 2.0**256 if beta.dtype.itemsize == 8 else 2.0**30
+    beta = namespace(outcomes.hits, beta).minimum(beta, most)
     found = (1 + beta**2) * outcomes.hits
     missed = beta**2 * outcomes.false_negatives + outcomes.false_positives
     return divide(found, found + missed, otherwise)

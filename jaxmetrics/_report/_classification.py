@@ -237,6 +237,7 @@ def _facts_of_problem(
         "label": problem.label,
         "n_items": len(labels),
         "n_positive": int(labels.sum()),
+        "positive_by_weight": _positive_by_weight(problem),
         "n_tied": {name: _n_tied(row) for name, row in zip(problem.names, scores, strict=True)},
         "n_duplicates": n_duplicates_of(problem),
         "n_infinite": int(np.isinf(scores).sum()),
@@ -247,6 +248,12 @@ def _facts_of_problem(
         "fn_cost": settings.fn_cost,
         "prevalence": settings.prevalence,
     }
+
+
+def _positive_by_weight(problem: Problem) -> float | None:
+    """The share of the positives in all weight; None without weights."""
+    weights, labels = problem.weights, problem.labels
+    return None if weights is None else float(weights[labels].sum() / weights.sum())
 
 
 def _n_tied(scores: FloatArray) -> int:
@@ -261,9 +268,11 @@ def _n_clusters(problem: Problem) -> int | None:
 
 def _title_of_problem(problem: Problem) -> str:
     n, positives = len(problem.labels), int(problem.labels.sum())
+    share, by_weight = percent_text(positives / n), _positive_by_weight(problem)
+    if by_weight is not None:
+        share += f"; {percent_text(by_weight)} by weight"
     return (
-        f"{name_of(problem.source)}, {problem.label}: "
-        f"{n:,} items, {positives:,} positive ({percent_text(positives / n)})"
+        f"{name_of(problem.source)}, {problem.label}: {n:,} items, {positives:,} positive ({share})"
     )
 
 

@@ -301,6 +301,8 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     for name, called in (("n_positive", "Positive"), ("n_relevant", "Relevant")):
         if name in facts:
             yield called, of_all(facts[name])
+    if facts.get("positive_by_weight") is not None:
+        yield "Positive, by weight", percent_text(facts["positive_by_weight"])
     if "n_queries" in facts:
         yield "Queries", f"{facts['n_queries']:,}, by {facts['group']}"
     if facts.get("cluster") is not None:

@@ -153,7 +153,8 @@ def _of_clusters(sums: Sums, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Arr
         for x in (*of_classes, sum(of_classes))
     )
     found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
-    by_class = (library.moveaxis(x, -1, 0) for x in (sums.alone, sums.n_items, sums.n_clusters))
+    alone = rules.unrounded(sums.alone, sums.estimate[..., None])
+    by_class = (library.moveaxis(x, -1, 0) for x in (alone, sums.n_items, sums.n_clusters))
     given = zip((negatives, positives), *by_class, strict=True)
     n0, n1 = (draws_of_clusters(sums.estimate, found.ratio, *x) for x in given)
     return found, (n0, n1)
@@ -176,7 +177,10 @@ def _limits_of_clusters(
     if rule is not None:
         moments = moments_of_clusters(estimate, found, draws)
         limits = hull(limits, rule(moments, level, numbers, options))
-    values = estimate, *limits, numerics.namespace(found.total).sqrt(found.total)
+    library = numerics.namespace(found.total)
+    unknown = library.isnan(found.total + limits[0] + limits[1])  # one may be an end of the scale
+    low, high = (library.where(unknown, library.nan, x) for x in limits)
+    values = estimate, low, high, library.sqrt(found.total)
     return _values(values, options, value_of)
 
 

@@ -38,6 +38,8 @@ def test_values_equal_scikit_learn_and_naive_loops(data, report, clustered, weig
     assert report["versions"]["jaxmetrics"] == jm.__version__
     y, amounts = data["y"].to_numpy() == 1, data["amount"].to_numpy()
     weights = data["w"].to_numpy() if weighted else np.ones(N)
+    by_weight = report["positive_by_weight"]
+    assert by_weight == (pytest.approx(weights[y].sum() / weights.sum()) if weighted else None)
     assert tuple(report["models"]) == NAMES
     for name, metrics in report["models"].items():
         values, scores = values_of(metrics), data[name].to_numpy()

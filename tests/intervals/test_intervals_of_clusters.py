@@ -118,3 +118,28 @@ def test_covers_where_a_few_clusters_are_missed(name, true):
         low, high = _limits(METRICS[name], scores, positive, clusters=ids)
         missed += not low <= true <= high
     assert missed < 400 * 0.08
+
+
+def test_the_order_of_tied_items_does_not_count(rng):
+    """The variance of items that tie is 0 but for rounding, which depends on their order."""
+    ids = rng.integers(0, 20, 231)
+    labels = ids < 7
+    scores = np.where(labels, rng.integers(0, 3, 231), 0)
+    orders = [rng.permutation(231) for _ in range(8)]
+    found = [_limits(jm.average_precision, scores[x], labels[x], clusters=ids[x]) for x in orders]
+    np.testing.assert_allclose(found, np.broadcast_to(found[0], (8, 2)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("method", ["auto", "logit", marked("wald", fast=False)])
+@pytest.mark.filterwarnings("ignore:there is only 1", "ignore:the metric is undefined")
+def test_a_class_that_is_absent_or_in_one_cluster(method, rng):
+    scores, ids = rng.normal(size=200), np.arange(200) % 20
+    positive = ids == 3
+    recall = METRICS["recall"]
+    for shift in (10, -10):  # recalls of 1 and 0
+        given = scores + shift * positive, positive
+        assert np.isnan(_limits(recall, *given, clusters=ids, method=method)).all()
+    found = jm.confidence_interval(
+        jm.average_precision, scores, np.zeros(200), clusters=ids, method=method
+    )
+    assert np.isnan([found.low, found.high, found.standard_error]).all()

@@ -117,7 +117,9 @@ def _sums(
         kept = part_kept(weight)
         blend = library.where(kept > 0, (1 - together) * kept + together * part_kept(both), 0.0)
         found = numerics.divide(centred(of_clusters(added), some), library.sqrt(blend), np.nan)
-        sums.append(library.where(some, found, 0.0) + 0 * estimate[..., None])
+        # No cluster tells how a class that is absent varies.
+        unknown = library.where(library.any(some, axis=-1, keepdims=True), 0.0, np.nan)
+        sums.append(library.where(some, found, 0.0) + unknown + 0 * estimate[..., None])
 
     def by_class(of_each: Any) -> Array:
         whole: Array = library.stack(

@@ -81,7 +81,7 @@ def draws_of_clusters(
     library = numerics.namespace(estimate, variance)
     estimate, known = library.clip(estimate, 0.0, 1.0), library.nan_to_num(variance)
     of_cluster = library.maximum(n / clusters, 1.0)
-    times = numerics.divide(known, library.nan_to_num(alone), 1.0)
+    times = numerics.divide(known, library.nan_to_num(alone), library.inf)
     times = library.clip(times, 1.0, of_cluster)
     added = _UNSEEN * (library.maximum(estimate, 1 - estimate) / clusters) ** 2
     draws = n * (known / times + added / of_cluster) / (known + added)
