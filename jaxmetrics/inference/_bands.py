@@ -140,7 +140,7 @@ def roc_band(
         used, and `n_resamples`, `stratify`, `memory_budget` and `progress` change nothing.
       n_resamples: the number of resamples, at least 1.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
-        from all items together.
+        from all items together, as clusters always are.
       clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
         each other: errors are those of whole clusters, and the bootstrap resamples whole clusters.
       weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is

@@ -112,7 +112,7 @@ def confidence_interval(
       key: a JAX random key, for methods that resample.
       n_resamples: the number of resamples, for methods that resample.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
-        from all items together.
+        from all items together, as clusters always are.
       clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
         each other: errors are those of whole clusters, and whole clusters are resampled.
       weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is

@@ -115,7 +115,7 @@ def standard_error(
       key: a JAX random key, for metrics that are resampled.
       n_resamples: the number of resamples, for metrics that are resampled.
       stratify: True keeps the number of items of each class fixed in every resample; False draws
-        from all items together.
+        from all items together, as clusters always are.
       clusters: `[n]`, integers or strings, not traced. Items of one cluster (a patient, a user) may
         depend on each other: the error is that of whole clusters.
       weights: `[..., n]`, not negative; an item of weight k counts k times in the metric, but is
