@@ -86,7 +86,7 @@ def draws_of_clusters(
     added = _UNSEEN * (library.maximum(estimate, 1 - estimate) / clusters) ** 2
     draws = n * (known / times + added / of_cluster) / (known + added)
     ratio = library.nan_to_num(ratio)
-    ratio = library.maximum(ratio, library.sqrt(ratio))
+    ratio = library.maximum(ratio, numerics.root(ratio))
     found: Array = library.clip(draws / library.maximum(ratio, _TINY), clusters, n)
     return found
 
