@@ -260,9 +260,6 @@ def test_a_closed_form_that_there_is_not(data):
     ):
         with pytest.raises(ValueError, match="method='closed form' is for roc_auc"):
             jm.confidence_interval(metric, *data, method="closed form")
-    clusters = np.arange(200) // 2
-    with pytest.raises(ValueError, match="without clusters"):
-        jm.confidence_interval(jm.roc_auc, *data, method="closed form", clusters=clusters)
 
 
 @pytest.mark.parametrize(

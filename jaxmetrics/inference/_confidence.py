@@ -188,13 +188,8 @@ def confidence_interval(
 def _warn_if_classes_are_small(
     metric: MetricLike, items: Items, ids: Clusters | None, method: str
 ) -> None:
-    sizes = smallest_sizes(items, ids)
-    if sizes is None:
-        return
-    warn_of_small_classes(metric, sizes, method, clustered=ids is not None)
-    if method in _FEW_INSIDE:
-        closed = ids is not None and method == "closed form"
-        warn_of_few_inside(metric, sizes, _OF_CLUSTERS if closed else _FEW_INSIDE[method])
+    if (sizes := smallest_sizes(items, ids)) is not None:
+        warn_of_small_classes(metric, sizes, method, clustered=ids is not None)
 
 
 def warn_of_small_classes(
@@ -215,6 +210,8 @@ def warn_of_small_classes(
                 f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
                 f"{name} cover {coverage}",
             )
+    if kind in _FEW_INSIDE:
+        warn_of_few_inside(metric, sizes, _FEW_INSIDE[kind])
 
 
 def _so_many(size: float, what: str) -> str:
@@ -251,8 +248,13 @@ _FEWEST = {
     "wilson": (30, "Wilson intervals on the bootstrap's effective sample size", "61 to 98 %"),
 }
 # For each method: the coverage that simulations found with few items within a limit of a rate.
-_FEW_INSIDE = {"closed form": OF_INTERVALS, "wilson": "95 % Wilson intervals cover 50 to 97 %"}
-_OF_CLUSTERS = "95 % intervals of clusters cover 70 to 100 %, the least of heavy tails"
+_FEW_INSIDE = {
+    "closed form": OF_INTERVALS,
+    "closed form of clusters": (
+        "95 % intervals of clusters cover 70 to 100 %, the least of heavy tails"
+    ),
+    "wilson": "95 % Wilson intervals cover 50 to 97 %",
+}
 
 
 def _by_wald(
