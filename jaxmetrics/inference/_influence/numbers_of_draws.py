@@ -6,7 +6,7 @@ Items of one cluster count as fewer draws than they are, which differ between ro
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -15,23 +15,13 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.at_hand import rows_at_hand
-from jaxmetrics._roc.placements import OfTable
+from jaxmetrics._roc.host_placements import OnHost
+from jaxmetrics._roc.host_rows import of_each_row
+from jaxmetrics._roc.placements import OfTable, Placements
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import Prepared, build
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import no_numbers
-
-
-class _Rows(NamedTuple):
-    """Items `[..., n]`, and the draws of both classes for all values of the metric in turn."""
-
-    scores: Any
-    labels: Any
-    weights: Any
-    where: Any
-    amounts: Any
-    draws: Any
 
 
 def numbers_of_draws(
@@ -44,27 +34,43 @@ def numbers_of_draws(
     batch = batch_of(items)
     shape = draws[0].shape[len(batch) :]
     stacked = numerics.namespace(*draws).stack(draws, axis=len(batch))
-    rows = _Rows(*items, stacked.reshape(*batch, 2 * math.prod(shape)))
-    found = rows_at_hand(rows, arrays, short=0)
+    stacked = stacked.reshape(*batch, 2 * math.prod(shape))
+    rows = iter(stacked.reshape(-1, stacked.shape[-1]))
+
+    def of_row(placed: OnHost, undefined: bool, arrays: Options) -> Any:
+        with np.errstate(all="ignore"):
+            return _numbers(placed, next(rows), arrays, level, chosen, shape)
+
+    found = of_each_row(of_row, items, arrays, short=0)
     if found is None:
-        return _of_rows(rows, arrays, level, chosen, shape, len(batch))
-    with np.errstate(all="ignore"):
-        each = [_of_row(x, found.options, level, chosen, shape) for x in found.rows]
-    return jax.tree.map(lambda *x: np.reshape(x, (*batch, *np.shape(x[0]))), *each)
+        return _of_rows((items, stacked), arrays, level, chosen, shape, len(batch))
+    return jax.tree.map(lambda *x: np.reshape(x, (*batch, *np.shape(x[0]))), *found[0])
 
 
 @double_program("chosen", "shape", "axes")
 def _of_rows(
-    rows: _Rows, arrays: Options, level: Array, chosen: Chosen, shape: tuple[int, ...], axes: int
+    rows: tuple[Items, Array],
+    arrays: Options,
+    level: Array,
+    chosen: Chosen,
+    shape: tuple[int, ...],
+    axes: int,
 ) -> Any:
-    return numerics.over_rows(lambda row: _of_row(row, arrays, level, chosen, shape), rows, axes)
+    def of_row(row: tuple[Items, Array]) -> Any:
+        table, _ = build(Prepared(at_least_one(row[0]), None))
+        return _numbers(OfTable(table), row[1], arrays, level, chosen, shape)
+
+    return numerics.over_rows(of_row, rows, axes)
 
 
-def _of_row(row: _Rows, arrays: Options, level: Any, chosen: Chosen, shape: tuple[int, ...]) -> Any:
-    *items, draws = row
-    table, _ = build(Prepared(at_least_one(Items(*items)), None))
+def _numbers(
+    placed: Placements,
+    draws: Array,
+    arrays: Options,
+    level: Any,
+    chosen: Chosen,
+    shape: tuple[int, ...],
+) -> Any:
     negatives, positives = draws.reshape(2, *shape)
-    options = chosen.options(arrays)
-    return error_bars_of(chosen.metric).numbers(
-        OfTable(table), (negatives, positives), level, options
-    )
+    numbers = error_bars_of(chosen.metric).numbers
+    return numbers(placed, (negatives, positives), level, chosen.options(arrays))
