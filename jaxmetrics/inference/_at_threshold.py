@@ -36,8 +36,7 @@ _SOME = 5  # clusters; of fewer, `clustered_size` counts each as one item
 @library_program()
 def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     """The Point and the effective Sizes of the decision `scores >= threshold`, in float64."""
-    positives, negatives = class_weights(items._replace(amounts=None))
-    amounts = None if items.amounts is None else class_weights(items)[0]
+    positives, negatives, amounts = _counts_by_class(items)
     library = numerics.namespace(threshold, positives)
     threshold = threshold.astype(np.float64)
     flagged: Any = items.scores.astype(np.float64) >= threshold[..., None]
@@ -299,9 +298,14 @@ def _part(flagged: Array, weights: Array) -> tuple[Array, Array]:
 
 def weights_by_class(items: Items) -> tuple[Array, Array, Array | None]:
     """The weight of each item as a positive, as a negative, and as a positive times its amount."""
-    positives, negatives = class_weights(items._replace(amounts=None))
-    amounts = None if items.amounts is None else class_weights(items)[0]
+    positives, negatives, amounts = _counts_by_class(items)
     return positives.astype(np.float64), negatives.astype(np.float64), amounts
+
+
+def _counts_by_class(items: Items) -> tuple[Array, Array, Array | None]:
+    """`weights_by_class`, which are whole numbers for items without weights."""
+    amounts = None if items.amounts is None else class_weights(items)[0]
+    return *class_weights(items._replace(amounts=None)), amounts
 
 
 def _looked_up(items: Items, thresholds: Array) -> Point:

@@ -13,7 +13,7 @@ from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
-from jaxmetrics.inference._influence.clusters import Clusters, Sums, sums_of_clusters
+from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
 from jaxmetrics.inference._influence.numbers_of_draws import numbers_of_draws
 from jaxmetrics.inference._influence.sizes import Sizes, sizes_of
 from jaxmetrics.inference._influence.variance import moments_of
@@ -21,7 +21,6 @@ from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.clustered import (
     OfClusters,
     draws_of_clusters,
-    hull,
     logit_t_of_clusters,
     moments_of_clusters,
 )
@@ -105,10 +104,10 @@ def limits_by_clusters(
     A closed form takes as many draws as have the variance of the clusters. It has no fewer degrees
     of freedom than these, so the limits are the hull of its own and of the "logit" ones.
     """
-    sums = sums_of_clusters(form.metric, items, ids)
-    ndim = sums.estimate.ndim
+    sums, alone = sums_and_items(form.metric, items, ids)
     chosen, arrays = choose(form.metric)
-    found, draws = _of_clusters(*near_tree((sums, sizes_of(items, ids, ndim))))
+    sizes = sizes_of(items, ids, sums.estimate.ndim)
+    found, draws = _of_clusters(*near_tree((sums, alone, sizes)))
     rule = None if form.name == "logit" else form.rule
     at = np.float64(level)
     numbers = () if rule is None else numbers_of_draws(form.metric, items, draws, at)
@@ -144,7 +143,7 @@ def _limits(
 
 
 @library_program()
-def _of_clusters(sums: Sums, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Array]]:
+def _of_clusters(sums: Sums, alone: Alone, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Array]]:
     """The variances by clusters, and the draws of both classes."""
     library = numerics.namespace(sums.of_classes)
     of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
@@ -153,8 +152,8 @@ def _of_clusters(sums: Sums, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Arr
         for x in (*of_classes, sum(of_classes))
     )
     found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
-    alone = rules.unrounded(sums.alone, sums.estimate[..., None])
-    by_class = (library.moveaxis(x, -1, 0) for x in (alone, sums.n_items, sums.n_clusters))
+    variances = rules.unrounded(alone.variances, sums.estimate[..., None])
+    by_class = (library.moveaxis(x, -1, 0) for x in alone._replace(variances=variances))
     given = zip((negatives, positives), *by_class, strict=True)
     n0, n1 = (draws_of_clusters(sums.estimate, found.ratio, *x) for x in given)
     return found, (n0, n1)
@@ -176,7 +175,7 @@ def _limits_of_clusters(
     limits = logit_t_of_clusters(estimate, found, level)
     if rule is not None:
         moments = moments_of_clusters(estimate, found, draws)
-        limits = hull(limits, rule(moments, level, numbers, options))
+        limits = rules.hull(limits, rule(moments, level, numbers, options))
     library = numerics.namespace(found.total)
     unknown = library.isnan(found.total + limits[0] + limits[1])  # one may be an end of the scale
     low, high = (library.where(unknown, library.nan, x) for x in limits)

@@ -6,7 +6,8 @@ Reference: N. A. Obuchowski, "Nonparametric analysis of clustered ROC curve data
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -34,14 +35,22 @@ class Sums(NamedTuple):
         of the variance that a sum of squares keeps (`kept_and_df`), so that the squares add up to
         the variance. NaN where one cluster has all items of a class.
       mixed: `[...]`, the share of the clusters that have items of both classes, by weight.
-      alone: `[..., 2]`, the variances that the classes would add if their items were independent.
-      n_items, n_clusters: `[..., 2]`, Kish's sizes of the classes, of items and of clusters.
     """
 
     estimate: Array
     of_classes: Array
     mixed: Array
-    alone: Array
+
+
+class Alone(NamedTuple):
+    """What clusters are compared with to count them as draws, `[..., 2]`: negatives, positives.
+
+    Attributes:
+      variances: what the classes would add to the variance if their items were independent.
+      n_items, n_clusters: Kish's sizes of the classes, of items and of clusters.
+    """
+
+    variances: Array
     n_items: Array
     n_clusters: Array
 
@@ -50,6 +59,13 @@ def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Su
     """The influence of clusters on a metric."""
     estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
     return Sums(*_sums(estimate, derivatives, items_at_hand(items), *clusters))
+
+
+def sums_and_items(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Sums, Alone]:
+    """The influence of clusters, and that of their items."""
+    estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
+    given = estimate, derivatives, items_at_hand(items), *clusters
+    return Sums(*_sums(*given)), Alone(*_alone(*given))
 
 
 def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
@@ -79,21 +95,14 @@ def _skewness_of(of_classes: Array) -> Array:
 @library_program("n_clusters")
 def _sums(
     estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
-) -> tuple[Array, ...]:
+) -> tuple[Array, Array, Array]:
     library = numerics.namespace(derivatives)
-    batch = len(batch_of(items))
-    values = (1,) * (estimate.ndim - batch)  # axes of a metric with several values
-
-    def of_values(x: Array) -> Array:
-        return x.reshape(*x.shape[:-1], *values, x.shape[-1])
+    of_values = _beside(estimate, items)
 
     def of_clusters(x: Array) -> Array:
         return numerics.sums_at(ids, x, n_clusters)
 
-    def part_kept(weights: Array) -> Array:
-        return of_values(kept_and_df(kish(weights)[1])[0][..., None])
-
-    of_items = [x.astype(np.float64) for x in class_weights(items)[::-1]]
+    of_items = _weights(items)
     weights = [of_clusters(x) for x in of_items]
     held = [of_values(x > 0) for x in weights]
     both = weights[0] + weights[1]
@@ -101,34 +110,58 @@ def _sums(
     mixed = mixed / library.sum(of_values(both), axis=-1)
     # In clusters with both classes the two influences may cancel: one part kept serves both.
     together = library.where(mixed > 0, mixed, 0.0)[..., None]
-
-    def centred(x: Array, some: Array) -> Array:
-        k = library.sum(some, axis=-1, keepdims=True).astype(np.float64)
-        mean = numerics.divide(library.sum(x, axis=-1, keepdims=True), k, 0.0)
-        found: Array = library.where(some, x - mean, 0.0)
-        return found
-
-    sums, alone = [], []
+    sums = []
     for weighty, weight, some in zip(of_items, weights, held, strict=True):
-        valid = of_values(weighty > 0)
-        added = library.where(valid, derivatives, 0.0)
-        squares = library.sum(centred(added, valid) ** 2, axis=-1)
-        alone.append(numerics.divide(squares, part_kept(weighty)[..., 0], np.nan))
-        kept = part_kept(weight)
-        blend = library.where(kept > 0, (1 - together) * kept + together * part_kept(both), 0.0)
-        found = numerics.divide(centred(of_clusters(added), some), library.sqrt(blend), np.nan)
+        sum_of = of_clusters(library.where(of_values(weighty > 0), derivatives, 0.0))
+        kept, of_both = (of_values(_kept(x)) for x in (weight, both))
+        blend = library.where(kept > 0, (1 - together) * kept + together * of_both, 0.0)
+        found = numerics.divide(_centred(sum_of, some), library.sqrt(blend), np.nan)
         # No cluster tells how a class that is absent varies.
         unknown = library.where(library.any(some, axis=-1, keepdims=True), 0.0, np.nan)
         sums.append(library.where(some, found, 0.0) + unknown + 0 * estimate[..., None])
+    return estimate, library.stack(sums, axis=-2), library.broadcast_to(mixed, estimate.shape)
 
-    def by_class(of_each: Any) -> Array:
-        whole: Array = library.stack(
-            [library.broadcast_to(x, estimate.shape) for x in of_each], axis=-1
-        )
-        return whole
 
-    n_items, n_units = (
-        by_class(of_values(kish(x)[0][..., None])[..., 0] for x in y) for y in (of_items, weights)
-    )
-    mixed = library.broadcast_to(mixed, estimate.shape)
-    return estimate, library.stack(sums, axis=-2), mixed, by_class(alone), n_items, n_units
+@library_program("n_clusters")
+def _alone(
+    estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
+) -> tuple[Array, ...]:
+    library = numerics.namespace(derivatives)
+    of_values = _beside(estimate, items)
+
+    def of_class(weights: Array) -> tuple[Array, ...]:
+        valid = of_values(weights > 0)
+        squares = library.sum(_centred(derivatives, valid) ** 2, axis=-1)
+        variance = numerics.divide(squares, of_values(_kept(weights))[..., 0], np.nan)
+        sizes = (kish(x)[0] for x in (weights, numerics.sums_at(ids, weights, n_clusters)))
+        found = variance, *(of_values(x[..., None])[..., 0] for x in sizes)
+        return tuple(library.broadcast_to(x, estimate.shape) for x in found)
+
+    by_class = zip(*map(of_class, _weights(items)), strict=True)
+    return tuple(library.stack(x, axis=-1) for x in by_class)
+
+
+def _weights(items: Items) -> list[Array]:
+    """The weights of the negatives and of the positives, in float64."""
+    return [x.astype(np.float64) for x in class_weights(items)[::-1]]
+
+
+def _beside(estimate: Array, items: Items) -> Callable[[Array], Array]:
+    """A function that gives an array `[..., n]` the axes of a metric with several values."""
+    values = (1,) * (estimate.ndim - len(batch_of(items)))
+    return lambda x: x.reshape(*x.shape[:-1], *values, x.shape[-1])
+
+
+def _kept(weights: Array) -> Array:
+    """`[..., 1]`, the part of the variance of a mean that a sum of squares keeps."""
+    return kept_and_df(kish(weights)[1])[0][..., None]
+
+
+def _centred(x: Array, some: Array) -> Array:
+    """x less the mean of `some`; 0 elsewhere."""
+    library = numerics.namespace(x, some)
+    x = library.where(some, x, 0.0)
+    k = library.sum(some, axis=-1, keepdims=True).astype(np.float64)
+    mean = numerics.divide(library.sum(x, axis=-1, keepdims=True), k, 0.0)
+    found: Array = library.where(some, x - mean, 0.0)
+    return found

@@ -96,8 +96,3 @@ def moments_of_clusters(estimate: Array, found: OfClusters, draws: tuple[Array, 
     parts = found.negatives, found.positives
     of_negatives, of_positives = (x * found.ratio * n for x, n in zip(parts, draws, strict=True))
     return Moments(estimate, (of_negatives, of_positives), draws)
-
-
-def hull(limits: Limits, others: Limits) -> Limits:
-    library = numerics.namespace(*limits, *others)
-    return library.minimum(limits[0], others[0]), library.maximum(limits[1], others[1])

@@ -15,7 +15,7 @@ from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.effective import Shares, equal_shares, shares_of
 from jaxmetrics.inference._intervals.informative import excess
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.rules import Limits, lacking, wilson
+from jaxmetrics.inference._intervals.rules import Limits, hull, lacking, wilson
 
 # Where the values in [0, 1], or their distances from 1, add up to at most `FEW`, the limit on that
 # side is Wilson's; from `ENOUGH` on it follows from the sample's own variance and skewness.
@@ -210,10 +210,7 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
         return found
 
     hall = mean - error * transformed(t), mean - error * transformed(-t)
-    low, high = (
-        library.minimum(hall[0], mean - t * error),
-        library.maximum(hall[1], mean + t * error),
-    )
+    low, high = hull(hall, (mean - t * error, mean + t * error))
 
     share = library.clip(mean, 0, 1)
     z = distributions.normal_quantile((1 + level) / 2)

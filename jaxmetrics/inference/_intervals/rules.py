@@ -357,6 +357,11 @@ def inside(limits: Limits, outer: Limits) -> Limits:
     return library.maximum(limits[0], outer[0]), library.minimum(limits[1], outer[1])
 
 
+def hull(limits: Limits, others: Limits) -> Limits:
+    library = numerics.namespace(*limits, *others)
+    return library.minimum(limits[0], others[0]), library.maximum(limits[1], others[1])
+
+
 def around(estimate: Array, limits: Limits) -> Limits:
     """Widened to contain the estimate, which a low level or a shifted centre may leave out."""
     library = numerics.namespace(estimate, *limits)
