@@ -6,6 +6,7 @@ Items of one cluster count as fewer draws than they are, which differ between ro
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -35,7 +36,11 @@ def numbers_of_draws(
     shape = draws[0].shape[len(batch) :]
     stacked = numerics.namespace(*draws).stack(draws, axis=len(batch))
     stacked = stacked.reshape(*batch, 2 * math.prod(shape))
-    rows = iter(stacked.reshape(-1, stacked.shape[-1]))
+
+    def each() -> Iterator[Array]:  # not begun where other processes hold rows
+        yield from stacked.reshape(-1, stacked.shape[-1])
+
+    rows = each()
 
     def of_row(placed: OnHost, undefined: bool, arrays: Options) -> Any:
         with np.errstate(all="ignore"):
