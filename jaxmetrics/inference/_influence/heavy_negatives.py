@@ -53,6 +53,8 @@ def in_steps(
         return metric, bounds
     step, times = near_tree(_step(items_at_hand(items)))
     kurtosis = 1 + (bounds.kurtosis - 1) * times
+    # An array, as each new number would be compiled anew.
+    step = namespace(step).asarray(step)
     by_steps = functools.partial(average_precision_by_steps, step=step)
     return by_steps, bounds._replace(kurtosis=kurtosis)
 
