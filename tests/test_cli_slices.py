@@ -43,12 +43,16 @@ def test_differences_are_those_of_slices_with_their_weights(problem):
     assert found["worse"]["roc_auc"][0]["simultaneous_low"] > 0
 
 
-def test_models_are_not_compared_within_slices_of_clusters(problem):
-    evaluation, found = _differences(
-        problem._replace(cluster="id", clusters=np.arange(N, dtype=np.int64) // 2)
-    )
-    assert set(found.values()) == {None}
-    assert any("within slices models are not compared" in x for x in evaluation.warnings)
+def test_differences_in_slices_are_those_of_clusters(problem):
+    clusters = np.arange(N, dtype=np.int64) // 2
+    evaluation, found = _differences(problem._replace(cluster="id", clusters=clusters))
+    given = problem.scores, problem.labels, problem.slices[0].codes
+    exact = jm.slices(jm.roc_auc, *given, clusters=clusters)
+    assert exact.correlation is not None
+    for i, name in enumerate(problem.slices[0].values):
+        low = float(exact.models.low[i, 0, 1])
+        assert found[name]["roc_auc"][0]["low"] == pytest.approx(low, rel=1e-3)
+    assert any("worse: there are only" in x and "clusters" in x for x in evaluation.warnings)
 
 
 def test_one_model_has_no_differences(problem):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from jax import monitoring
-from mesh_cases import ARRAYS, CASES, Case, N
+from mesh_cases import ARRAYS, CASES, PARTIAL, Case, N
 from mesh_cases import case as case_of
 
 import jaxmetrics as jm
@@ -15,6 +15,12 @@ _FLOATS = ("scores", "row", "columns", "weights")
 _BESIDE = {
     "compare-weights": case_of(
         partial(jm.compare, jm.average_precision), "scores", "labels", weights="weights"
+    ),
+    "slices": case_of(
+        partial(jm.slices, jm.average_precision), "scores", "labels", "classes", weights="weights"
+    ),
+    "slices-clusters": case_of(
+        partial(jm.slices, PARTIAL), "scores", "labels", "classes", clusters="segments"
     ),
 }
 _compiled: list[str] = []

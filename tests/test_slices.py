@@ -68,6 +68,18 @@ def test_slices_equal_a_loop(data, metric, weighted):
                 np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
 
 
+def test_heavy_negatives_are_compared_by_steps(data):
+    scores, labels, ids, _ = data
+    weights = np.where(labels, 1.0, 20.0)
+    found = jm.slices(jm.average_precision, scores, labels, ids, weights=weights).models
+    for i in range(3):
+        given = {"where": ids == i, "weights": weights}
+        alone = jm.compare(jm.average_precision, scores, labels, **given)
+        for key in ("standard_error", "low", "p_value"):
+            got, wanted = getattr(found, key)[i], getattr(alone, key)
+            np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=2e-6, err_msg=key)
+
+
 @pytest.mark.parametrize(
     ("metric", "weighted"), in_turn((METRICS["roc_auc"][0], METRICS["linear"][0]), (False, True))
 )

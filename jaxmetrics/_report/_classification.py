@@ -30,18 +30,13 @@ from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, l
 from jaxmetrics._report._points import points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
-from jaxmetrics._report._slices import Column, measured_in, ranks_of, slices_of
+from jaxmetrics._report._slices import measured_in, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of
 from jaxmetrics.inference._tied_limits import tied_limits
 
 _BAND, _POINTS, _FIGURES = "band of ROC curves", "operating points", "figures"
 _FACTS = "ties and duplicates"
 BY_AMOUNT = "amount_recall_at_fpr"
-_CLUSTERED = (
-    "within slices models are not compared, and no trend is tested, because these tests take items "
-    "as independent and these are in clusters: in Python, compare(..., where=..., clusters=...) "
-    "compares models within a slice"
-)
 
 
 def evaluate_problem(
@@ -88,13 +83,11 @@ def evaluate_problem(
     ranks = ranks_of(problem.scores) if problem.slices else None
     in_slices: list[Any] = []
     for x in problem.slices:  # in turn: each warning names its slice
-        tests = _tests_slices(x, problem)
-        areas = partial(measured_in, x, ranks, problem.labels, settings, tests=tests, **common)
+        of_items: Any = {"weights": problem.weights, "clusters": problem.clusters}
+        of_items["tests"] = len(names) > 1 or x.times is not None
+        areas = partial(measured_in, x, ranks, problem.labels, settings, **of_items)
         part, more = carry_out({f"slices by {x.name}": areas}, settings, tell)
         in_slices, notes = [*in_slices, *part.values()], [*notes, *more]
-    unclustered = problem._replace(clusters=None)
-    if any(_tests_slices(x, unclustered) > _tests_slices(x, problem) for x in problem.slices):
-        notes.append(_CLUSTERED)
     measures = [measure for name in work if name not in {_BAND, _FACTS} for measure in found[name]]
     notes += notes_of_direction(measures, names)
     if with_figures and not banded:
@@ -168,12 +161,6 @@ def _as_of_a_command(note: str, problem: Problem, settings: Settings) -> str:
     found, _, _ = note.partition(": compare")
     of_models = found.replace(" negatives:", f" negatives in the scores {some_of(tied)}:")
     return f"{of_models}: compare the models by partial AUC"
-
-
-def _tests_slices(column: Column, problem: Problem) -> bool:
-    """Whether models are compared within slices, or a trend of slices is tested."""
-    wanted = len(problem.names) > 1 or column.times is not None
-    return wanted and problem.clusters is None
 
 
 def _measured(

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pandas
 
 import jaxmetrics as jm
+from jaxmetrics._base import checks
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.warned import warn
@@ -23,7 +24,6 @@ from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
 from jaxmetrics._report._settings import InputError, Settings
 from jaxmetrics._report._times import no_date_among, seem_dated, times_of, unit_of_name
-from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._confidence import warn_of_small_classes
 from jaxmetrics.inference._slices import slices_of_items
 
@@ -147,21 +147,19 @@ def measured_in(
     labels: Any,
     settings: Settings,
     *,
+    weights: Any,
+    clusters: Any,
     tests: bool,
     progress: Callable[[int], None],
-    **options: Any,
 ) -> tuple[list[jm.Interval], list[jm.Slices]]:
     """AUC and partial AUC `[slices, models]`, and the models compared if there are `tests`.
 
     A model's intervals hold for all slices at once: by Bonferroni, each has the level
     1 - (1 - level) / slices. Comparisons are adjusted for all slices.
     """
-    n = len(column.values)
-    level = 1 - (1 - settings.confidence_level) / n
-    if options["clusters"] is not None:
-        options["confidence_level"] = level
-        return _of_clusters(column, scores, labels, settings, progress, options), []
-    items = Items(scores, labels, options["weights"])
+    level = 1 - (1 - settings.confidence_level) / len(column.values)
+    items = Items(scores, labels, weights)
+    ids = checks.check_clusters(clusters, items)
     metrics, found = _metrics(settings), []
     for i, x in enumerate(metrics, 1):
         result = slices_of_items(
@@ -169,46 +167,24 @@ def measured_in(
             items,
             column.values,
             column.codes,
+            ids,
             min_items=FEWEST,
             level=settings.confidence_level,
             level_alone=level,
         )
         found.append(jax.tree.map(np.asarray, result))
         progress(settings.n_resamples * i // len(metrics))
-    sizes_in = _sizes_in(column, labels, options["weights"])
-    for value, sizes in zip(column.values, sizes_in, strict=True):
+    of = "" if ids is None else "clusters with "
+    for value, (negatives, positives) in zip(column.values, found[0].effective, strict=True):
+        sizes = {f"{of}positives": float(positives), f"{of}negatives": float(negatives)}
         with _named(column, value):
             for x in metrics:
-                warn_of_small_classes(x.function, sizes, "closed form")
+                warn_of_small_classes(x.function, sizes, "closed form", clustered=ids is not None)
     intervals = [
         jm.Interval(x.estimate, x.low, x.high, x.standard_error, "closed form", level)
         for x in found
     ]
     return intervals, found if tests else []
-
-
-def _of_clusters(
-    column: Column,
-    scores: Any,
-    labels: Any,
-    settings: Settings,
-    progress: Callable[[int], None],
-    options: dict[str, Any],
-) -> list[jm.Interval]:
-    n, found = len(column.values), []
-    for i, value in enumerate(column.values):
-        where = column.codes == i  # all slices have one shape, so metrics are compiled once
-        with _named(column, value):
-            found.append(
-                [
-                    jm.confidence_interval(x.function, scores, labels, where=where, **options)
-                    for x in _metrics(settings)
-                ]
-            )
-        progress(settings.n_resamples * (i + 1) // n)
-    return [
-        jax.tree.map(lambda *x: np.stack(x), *intervals) for intervals in zip(*found, strict=True)
-    ]
 
 
 @contextlib.contextmanager
@@ -219,13 +195,6 @@ def _named(column: Column, value: str) -> Iterator[None]:
     for warning in caught:
         if warning.category is UserWarning:
             warn(f"{column.name} {value}: {warning.message}")
-
-
-def _sizes_in(column: Column, labels: Any, weights: Any) -> list[dict[str, float]]:
-    """The effective sizes of the classes of each slice, by name."""
-    n = len(column.values)
-    sliced = Sliced.of(labels, column.codes, n, None, weights, one_unit=False)
-    return [{"positives": y, "negatives": x} for x, y in sliced.sizes.tolist()]
 
 
 def slices_of(

@@ -26,6 +26,7 @@ from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.rules import draws_of_share, wilson
 from jaxmetrics.inference._slice_values import (
+    check_sliced,
     limits_of_slices,
     slice_estimates,
     sliced_items,
@@ -152,6 +153,7 @@ def fold_interval(
     of_metric, exchanged = with_influence(metric, items)
     given = sliced_items(exchanged, ids, len(names), one_threshold=False)
     form, levels = form_of(of_metric, chosen_method(of_metric)), np.array([_NEAR, level])
+    check_sliced(form.metric, given)
     found = limits_of_slices(slice_estimates(given, form, levels), form, levels)
     options: Any = {"confidence_level": confidence_level, "weights": weights, "where": where}
     pooled = confidence_interval(metric, scores, labels, **options)

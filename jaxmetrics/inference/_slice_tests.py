@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import scipy
 
+from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
@@ -40,6 +41,7 @@ class SliceDifferences(Result):
       simultaneous_low: the lower limit, simultaneous for all slices; NaN for slices too small.
       simultaneous_high: the upper limit, simultaneous for all slices.
       simultaneous_p_value: two-sided, adjusted for all slices.
+      correlation: `[slices, slices, ...]`, between slices that share clusters; None if no two do.
     """
 
     difference: Array
@@ -50,9 +52,11 @@ class SliceDifferences(Result):
     simultaneous_low: Array
     simultaneous_high: Array
     simultaneous_p_value: Array
+    correlation: Array | None = None
 
     def _table(self) -> Table:
-        parts = {x.name: np.asarray(getattr(self, x.name)) for x in fields(self)}
+        names = [x.name for x in fields(self) if x.name != "correlation"]
+        parts = {x: np.asarray(getattr(self, x)) for x in names}
         columns = [
             *difference_columns(parts, None, several=True),
             Column("", {"standard_error": parts["standard_error"]}),
@@ -69,17 +73,12 @@ def levels_of(level: float, n_tests: int) -> HostArray:
 
 
 def of_models(
-    estimate: HostArray,
-    of_classes: HostArray,
-    sizes: tuple[HostArray, HostArray],
-    bounds: Range | None,
-    tested: HostArray,
-    level: float,
+    estimate: HostArray, pairs: Any, tested: HostArray, level: float
 ) -> dict[str, HostArray]:
-    """The differences of the models within each slice, `[slices, models, models]`."""
+    """The differences of the models within each slice, `[slices, models, models]`, of Pairs."""
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
-    pairs: Any = jax.tree.map(np.asarray, _pairs(estimate, of_classes, sizes, bounds))
+    pairs = jax.tree.map(np.asarray, pairs)
     difference: Any = differences_of(estimate, pairs.standard_error)
     with np.errstate(all="ignore"):
         undefined: Any = np.where(difference == 0, 0.0, np.nan)
@@ -99,9 +98,11 @@ def of_models(
 
 
 @double_program()
-def _pairs(
+def pairs_of_items(
     estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounds: Range | None
 ) -> Pairs:
+    """The Pairs of the models within each slice, where items are independent."""
+
     def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
         total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
         covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
@@ -111,10 +112,13 @@ def _pairs(
     return found if bounds is None else found._replace(curvature=bounds.curvature)
 
 
-def pooled_errors(of_classes: HostArray, sizes: tuple[HostArray, HostArray]) -> HostArray:
-    """The standard errors `[slices, models]` if influence values vary as much in all slices."""
-    n = np.stack(sizes, axis=1)[..., None]
-    variances = np.diagonal(of_classes, axis1=2, axis2=3) * n
+def pooled_errors(parts: HostArray, sizes: HostArray) -> HostArray:
+    """The standard errors `[slices, models]` if influence values vary as much in all slices.
+
+    From the parts of the variance `[slices, 2, models]` and the sizes `[slices, 2]` of the classes.
+    """
+    n = sizes[..., None]
+    variances = parts * n
     known = np.where(np.isfinite(variances), n, 0.0)
     with np.errstate(all="ignore"):
         pooled = np.where(known > 0, known * variances, 0.0).sum(axis=0) / known.sum(axis=0)
@@ -130,6 +134,7 @@ def from_rest(
     sizes: HostArray,
     tested: HostArray,
     levels: HostArray,
+    correlation: HostArray | None = None,
 ) -> dict[str, HostArray]:
     """The difference of each slice from the mean of the others, `[slices, models]`.
 
@@ -140,6 +145,8 @@ def from_rest(
     pooled / ((B (1 - B))^(3/4) (A (1 - A))^(1/4)): a slice that is far above the rest by chance
     also has a small variance by chance. The powers were found by simulation. They lie between those
     of an error of the logit that does not depend on A and of one that does as for a proportion.
+    With a `correlation` `[slices, slices, models]` of the slices, such as by clusters in several of
+    them, the distances are added up as correlated errors.
     """
     known = np.isfinite(estimate) & np.isfinite(error) & (sizes[:, None] > 0)
     weights = np.where(known, sizes[:, None], 0.0)
@@ -151,10 +158,12 @@ def from_rest(
             found: HostArray = _others(np.where(known, weights * values, 0)) / others
             return found
 
-        def root(values: HostArray) -> HostArray:
-            """sqrt(sum of (weight value)^2) / (sum of weights), over the other slices."""
-            shares = np.where(known[..., None], weights[..., None] * values, 0.0)
-            found: HostArray = np.sqrt(_others(shares**2)) / others[..., None]
+        def root(own: HostArray, values: HostArray) -> HostArray:
+            """sqrt(own^2 + sum of (share value)^2), with shares of the weight of the others."""
+            parts = np.where(known[..., None], weights[..., None] * values, 0.0)
+            if correlation is not None:
+                return _root(own, parts, others[..., None], correlation)
+            found: HostArray = np.hypot(own, np.sqrt(_others(parts**2)) / others[..., None])
             return found
 
         rest = mean(estimate)
@@ -166,8 +175,9 @@ def from_rest(
         nearest = (scipy.special.expit(at + side * margin) for side in (-1, 1))
         least = (np.abs(estimate[..., None] - limit) for limit in nearest)
         own_low, own_high = map(np.fmax, (low, high), least)
-        below, above = (np.hypot(*x) for x in ((own_low, root(high)), (own_high, root(low))))
-        own_error = np.hypot(error, root(error[..., None])[..., 0])
+        below: Any = root(own_low, high)
+        above: Any = root(own_high, low)
+        own_error = root(error[..., None], error[..., None])[..., 0]
     towards = np.where((difference > 0)[..., None], below, above)  # the side on which 0 is
     size: Any = np.abs(difference)
     p_value = 2 * scipy.special.ndtr(-Margins.of(quantiles_of(levels), towards).reaches(size))
@@ -181,6 +191,19 @@ def from_rest(
         "simultaneous_high": difference + above[..., 1],
     }
     return _adjusted(found, tested[:, None], int(tested.sum()) * estimate.shape[1])
+
+
+def _root(own: HostArray, parts: HostArray, others: HostArray, correlation: HostArray) -> HostArray:
+    """The deviation of `own` minus the sum of `parts` of the other slices over `others`."""
+    apart = 1.0 - np.eye(len(own))
+    found = np.empty(np.broadcast_shapes(own.shape, parts.shape))
+    for at in np.ndindex(found.shape[1:]):
+        part, r = parts[:, *at], correlation[..., at[0]]
+        of_others = apart * part
+        squares = ((of_others @ r) * of_others).sum(axis=1) / others[:, at[0], 0] ** 2
+        together = own[:, *at] * (of_others * r).sum(axis=1) / others[:, at[0], 0]
+        found[:, *at] = numerics.root(own[:, *at] ** 2 + squares - 2 * together)
+    return found
 
 
 def _others(values: HostArray) -> HostArray:

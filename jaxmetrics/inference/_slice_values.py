@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import HostArray, Items
-from jaxmetrics._roc.record import Chosen, Options, choose
+from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, limits_of_form
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
@@ -51,14 +51,12 @@ class SliceEstimates(NamedTuple):
       estimate: `[slices, models]`.
       of_classes: `[slices, 2, models, models]`, the parts of the covariance.
       sizes: `[slices]` each, the effective sizes of negatives and positives.
-      weights: `[slices]`, the total weights of the positives.
       numbers: the further numbers that the closed form needs, `[slices, models, ...]`.
     """
 
     estimate: HostArray
     of_classes: Any
     sizes: tuple[HostArray, HostArray]
-    weights: HostArray
     numbers: Any
 
 
@@ -66,7 +64,6 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
     """The SliceEstimates of the metric of the form; `levels` are those of the limits to come."""
     chosen, arrays = choose(form.metric)
     decides = error_bars_of(chosen.metric).decision is not None
-    _check_metric(chosen, arrays, items, decides)
     sliced, scores, _, one_threshold = items
     arrays = {name: np.asarray(x) for name, x in arrays.items()}
     sizes = sliced.sizes[:, 0], sliced.sizes[:, 1]
@@ -85,10 +82,10 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
         sizes = np.full(len(sliced.counts), size), sizes[1]
     estimate, numbers = _of_models(items, found)
-    return SliceEstimates(estimate, of_classes, sizes, _positives(items), numbers)
+    return SliceEstimates(estimate, of_classes, sizes, numbers)
 
 
-def _positives(items: SlicedItems) -> HostArray:
+def weights_of_positives(items: SlicedItems) -> HostArray:
     """The total weight of the positives of each slice, in the same unit for all slices."""
     if items.weights is None:
         return items.sliced.totals[:, 1]
@@ -109,7 +106,10 @@ def _of_models(items: SlicedItems, found: list[InSlices]) -> tuple[HostArray, An
     return np.where(lost > 0, np.nan, numerics.within(estimate, 0, 1)), numbers
 
 
-def _check_metric(chosen: Chosen, arrays: Options, items: SlicedItems, decides: bool) -> None:
+def check_sliced(metric: MetricLike, items: SlicedItems) -> None:
+    """Refuse a metric that slices and folds do not take."""
+    chosen, arrays = choose(metric)
+    decides = error_bars_of(chosen.metric).decision is not None
     known = chosen.metric.smooth or decides
     if chosen.metric.of_placements is None or not known:
         raise TypeError(
@@ -126,6 +126,59 @@ def _check_metric(chosen: Chosen, arrays: Options, items: SlicedItems, decides: 
     options = chosen.options(arrays)
     if items.one_threshold and options["method"] == "quantile":
         raise ValueError("threshold='global' needs method='step' or 'linear', got 'quantile'")
+
+
+class SliceValues(NamedTuple):
+    """Values of the share, from 0 to 1, that the closed form is for.
+
+    Attributes:
+      estimate: `[slices, models]`.
+      error: their standard errors.
+      limits: the lower and the upper ones, `[slices, models, levels]`.
+      variances: `[slices, 2, models]`, the parts of the negatives and of the positives.
+      sizes: `[slices, 2]`, the effective sizes of the classes, or numbers of clusters with them.
+      covariance: `[slices, models, slices, models]`; None if no two slices share a cluster.
+    """
+
+    estimate: HostArray
+    error: HostArray
+    limits: tuple[HostArray, HostArray]
+    variances: HostArray
+    sizes: HostArray
+    covariance: HostArray | None = None
+
+    @property
+    def correlation(self) -> HostArray | None:
+        """`[slices, slices, models]`, of the estimates."""
+        return None if self.covariance is None else _correlation(_own(self.covariance))
+
+    @property
+    def correlation_of_differences(self) -> HostArray | None:
+        """`[slices, slices, models, models]`, of the differences of models."""
+        if self.covariance is None:
+            return None
+        own, others = _own(self.covariance), np.einsum("sarb->srab", self.covariance)
+        both = own[..., :, None] + own[..., None, :]
+        return _correlation(both - others - others.swapaxes(-1, -2))
+
+
+def _own(covariance: HostArray) -> Any:
+    """`[slices, slices, models]`, of each model by itself."""
+    return np.einsum("sara->sra", covariance)
+
+
+def _correlation(covariance: Any) -> HostArray:
+    """From `[slices, slices, ...]`; 0 with what has no variance."""
+    deviations = numerics.root(np.einsum("ss...->s...", covariance))
+    found: Any = numerics.divide(covariance, deviations[:, None] * deviations[None], 0.0)
+    return np.where(np.isnan(found), 0.0, found)
+
+
+def values_of_items(found: SliceEstimates, form: Form, levels: HostArray) -> SliceValues:
+    """The SliceValues of independent items."""
+    estimate, low, high, error = limits_of_slices(found, form, levels)
+    variances = np.diagonal(found.of_classes, axis1=2, axis2=3)
+    return SliceValues(estimate, error, (low, high), variances, np.stack(found.sizes, axis=1))
 
 
 def limits_of_slices(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
@@ -21,26 +21,31 @@ from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import chosen_method, form_of
+from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.heavy_negatives import takes_steps
 from jaxmetrics.inference._influence.sizes import (
     enough_inside,
-    warn_of_heavy_negatives,
     warn_of_undefined,
 )
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import range_of
+from jaxmetrics.inference._slice_by_slice import apart, pairs_by_slice, values_of_clusters
 from jaxmetrics.inference._slice_tests import (
     SliceDifferences,
     from_rest,
     levels_of,
     of_models,
+    pairs_of_items,
     pooled_errors,
     scaled,
 )
 from jaxmetrics.inference._slice_values import (
-    limits_of_slices,
+    check_sliced,
     slice_estimates,
     sliced_items,
+    values_of_items,
     values_of_shares,
+    weights_of_positives,
 )
 from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
@@ -67,7 +72,10 @@ class Slices(Result):
       rest: `[slices, models]`, differences of each slice from the mean of the others, weighted by
         the weights of their positives.
       confidence_level: the nominal coverage of the limits.
-      effective: `[slices, 2]`, the effective sizes (sum w)^2 / sum w^2 of the two classes.
+      effective: `[slices, 2]`, the effective sizes (sum w)^2 / sum w^2 of the two classes; with
+        clusters, the numbers of clusters of one size that have as many degrees of freedom.
+      correlation: `[slices, slices, models]`, of the estimates of slices that share clusters; None
+        if no two do.
     """
 
     names: tuple[Any, ...] = field(metadata=STATIC)
@@ -82,6 +90,7 @@ class Slices(Result):
     rest: SliceDifferences
     confidence_level: float = field(metadata=STATIC)
     effective: Array | None = None
+    correlation: Array | None = None
 
     def _table(self) -> Table:
         shape = np.shape(self.estimate)
@@ -133,6 +142,7 @@ def slices(
     min_items: int = 20,
     threshold: str = "slice",
     confidence_level: float = 0.95,
+    clusters: ArrayLike | None = None,
     weights: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Slices:
@@ -145,7 +155,8 @@ def slices(
     sum_(r /= s) (W_r (u_r - A_r))^2 / (sum_(r /= s) W_r)^2) from the limits l and u of the slices,
     and its upper one the reverse. Here l_s and u_s are at least as far from A_s as the limits
     logit A_s -+ z P_s / ((B_s (1 - B_s))^(3/4) (A_s (1 - A_s))^(1/4)), with P_s the standard error
-    that the slice would have if influence values varied as much in all slices. Each of these two
+    that the slice would have if influence values varied as much in all slices. Where slices share
+    clusters, the squares are those of correlated parts. Each of these two
     families of m tests is adjusted by itself, by Sidak: limits have the level
     confidence_level^(1 / m), and p-values are 1 - (1 - p)^m. That is exact for independent tests,
     such as those within different slices, and conservative for others.
@@ -162,6 +173,9 @@ def slices(
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other, also if they are in several slices: errors and limits are those of whole
+        clusters, and `min_items` counts clusters with items of each class. Not with "global".
       weights: `[n]`, not negative; an item of weight k counts k times in the metric, but is one
         observation.
       where: `[n]` bool, False for items to leave out.
@@ -180,7 +194,7 @@ def slices(
     `trend`. With equal models and heavy-tailed scores, at least one of eight slices differed in 8
     to 13 % of simulations for recalls at an FPR, and in 4 % for partial areas. P-values of `rest`
     are interpolated between its limits at nine levels. Time O(models n log n + models^2 n), memory
-    O(models n).
+    O(models n), and O(slices^2 models^2) where slices share clusters.
 
     Example:
       >>> import jaxmetrics as jm
@@ -194,7 +208,8 @@ def slices(
     distributions", JASA 62, 1967; G. Y. Zou and A. Donner, "Construction of confidence limits about
     effect measures: a general approach", Statistics in Medicine 27, 2008.
     """
-    items = checks.check_items(scores, labels, weights, where, along={"slices": slices})
+    along = {"slices": slices, "clusters": clusters}
+    items = checks.check_items(scores, labels, weights, where, along=along)
     level = checks.check_level(confidence_level)
     checks.check_count("min_items", min_items)
     checks.check_choice("threshold", threshold, ("slice", "global"))
@@ -202,21 +217,29 @@ def slices(
     names, ids = checks.check_slices("slices", slices, items)
     if is_compiling() or not all_concrete(*items):
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
+    if clusters is not None and threshold == "global":
+        raise ValueError(
+            "threshold='global' takes items as independent: leave clusters out, or write "
+            "threshold='slice'"
+        )
+    of_cluster = checks.check_clusters(clusters, items)
     items = of_all_processes(items)
     how: Any = {
         "min_items": min_items,
         "one_threshold": threshold == "global" and len(ids) > 0,
         "level": level,
     }
-    found = slices_of_items(metric, items, names, ids, **how, level_alone=level)
+    found = slices_of_items(metric, items, names, ids, of_cluster, **how, level_alone=level)
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
     warn_of_unequal_slices(metric, found)
     tested = {int(i): visible(str(names[i])) for i in np.flatnonzero(found.tested)}
     warn_of_tied_limits(metric, items, (ids, tested) if threshold == "slice" else None)
-    if items.scores.ndim > 1:
-        warn_of_heavy_negatives(metric, items)
     return found
+
+
+def _as_it_is(share: Any, options: Any) -> Any:
+    return share
 
 
 def slices_of_items(
@@ -224,6 +247,7 @@ def slices_of_items(
     items: Items,
     names: tuple[Any, ...],
     ids: HostArray,
+    clusters: Clusters | None = None,
     *,
     min_items: int,
     one_threshold: bool = False,
@@ -234,45 +258,74 @@ def slices_of_items(
     metric, exchanged = with_influence(metric, items)
     given = sliced_items(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))
-    counts = given.sliced.counts
-    n_positives = counts[:, int(exchanged.labels is items.labels)]
+    check_sliced(form.metric, given)
     alone = items.scores.ndim == 1
-    tested, bounds = counts.min(axis=1) >= min_items, range_of(form.metric)
+    counts = units = given.sliced.counts
+    sizes, parts = given.sliced.sizes, None
+    clustered = clusters is not None and len(names) > 0
+    if clustered or (takes_steps(form.metric, items) and len(names) > 0):
+        parts = apart(exchanged, ids, len(names), clusters)
+        if clustered:
+            units, sizes = (np.stack([getattr(x, of) for x in parts]) for of in ("counts", "sizes"))
+    n_positives = counts[:, int(exchanged.labels is items.labels)]
+    tested, bounds = units.min(axis=1) >= min_items, range_of(form.metric)
     if bounds is not None and bounds.max_fpr is not None and not one_threshold:
-        tested &= enough_inside(given.sliced.sizes[:, 0] * bounds.max_fpr)
+        tested &= enough_inside(sizes[:, 0] * bounds.max_fpr)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    found = slice_estimates(given, form, each)
-    estimate, low, high, error = limits_of_slices(found, form, each)
-    low, high = low[..., at], high[..., at]
-    one, none = values_of_shares(form, np.array([1.0, 0.0]))
-    share_error = error / (one - none)
-    shares = tuple((x[..., :-1] - none) / (one - none) for x in (low, high))
-    pooled = pooled_errors(found.of_classes, found.sizes)
+    of_shares = form._replace(value_of=_as_it_is)
+    pairs: Any = None
+    if parts is not None and not alone:
+        pairs = pairs_by_slice(form, parts, bounds)
+    if parts is not None and clustered:
+        found = values_of_clusters(of_shares, parts, each)
+    else:
+        estimates = slice_estimates(given, form, each)
+        found = values_of_items(estimates, of_shares, each)
+        if pairs is None and not alone:
+            pairs = pairs_of_items(*estimates[:3], bounds)
+    low, high = (x[..., at] for x in found.limits)
     rest = from_rest(
-        found.estimate, share_error, pooled, shares, found.weights, tested, levels[:-1]
+        found.estimate,
+        found.error,
+        pooled_errors(found.variances, found.sizes),
+        (low[..., :-1], high[..., :-1]),
+        weights_of_positives(given),
+        tested,
+        levels[:-1],
+        found.correlation,
     )
+    one, none = values_of_shares(form, np.array([1.0, 0.0]))
     models = None
     if not alone:
-        compared = found.estimate, found.of_classes, found.sizes, bounds, tested, level
-        models = scaled(of_models(*compared), one - none, as_default)
+        compared = of_models(found.estimate, pairs, tested, level)
+        models = replace(
+            scaled(compared, one - none, as_default),
+            correlation=jax.tree.map(as_default, found.correlation_of_differences),
+        )
 
     def out(x: Any) -> Any:
         return as_default(x[:, 0] if alone else x)
+
+    def of_metric(share: Any) -> Any:
+        return out(values_of_shares(form, share))
 
     of_slices = Slices(
         names,
         n_items=jnp.asarray(counts.sum(axis=1), np.int32),
         n_positives=jnp.asarray(n_positives, np.int32),
         tested=jnp.asarray(tested),
-        estimate=out(estimate),
-        standard_error=out(error),
-        low=out(low[..., -1]),
-        high=out(high[..., -1]),
+        estimate=of_metric(found.estimate),
+        standard_error=out(found.error * (one - none)),
+        low=of_metric(low[..., -1]),
+        high=of_metric(high[..., -1]),
         models=models,
         rest=scaled(rest, one - none, out),
         confidence_level=level,
-        effective=jnp.asarray(given.sliced.sizes, default_float()),
+        effective=jnp.asarray(sizes, default_float()),
+        correlation=jax.tree.map(
+            lambda x: as_default(x[..., 0] if alone else x), found.correlation
+        ),
     )
     return of_slices._captioned_as(slice=names)

@@ -107,7 +107,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     (m_s - 1)) degrees of freedom, m_s = min(n1_s, n0_s); limits are b -+ t sqrt(V). Brown and
     Forsythe's statistic of any change is
     F = sum_s h_s (A_s - A)^2 / sum_s h_s (1 - h_s / H) SE_s^2, A the weighted mean and H the sum of
-    the weights.
+    the weights. Where slices share clusters, V is sum_sr c_s c_r SE_s SE_r R_sr, with R their
+    correlation, and the denominator of F has the covariances, too.
 
     SE_s is the standard error s, or w / (2 t) - s if that is more, with w the width of the interval
     of the slice and t the quantile of m_s - 1 degrees of freedom: a slice without a failure has no
@@ -166,14 +167,16 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         raise ValueError("slices must be of one column, in order of time, got two that are crossed")
     at, unit = _times(times, slices.names)
     found, at = near_tree((slices, at))
+    level = np.float64(slices.confidence_level)
     used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
 
     def of(given: Slices | SliceDifferences, estimate: Array, models: Trend | None) -> Trend:
+        correlation = None if given.correlation is None else given.correlation.astype(np.float64)
         sizes = found.n_items - found.n_positives, found.n_positives
         if found.effective is not None:
             sizes = found.effective[:, 0], found.effective[:, 1]
         errors = given.standard_error, given.high - given.low
-        fit = fit_line(estimate, *errors, sizes, at, used, np.float64(slices.confidence_level))
+        fit = fit_line(estimate, *errors, sizes, at, used, level, correlation)
         values = dict(zip(_NAMES, map(as_default, fit), strict=True))
         return Trend(
             names=slices.names,
@@ -301,9 +304,10 @@ def fit_line(
     times: Array,
     used: Array,
     level: Any,
+    correlation: Array | None = None,
 ) -> tuple[Array, ...]:
     """The fields _NAMES of a Trend, from values `[slices, ...]`, their standard errors, and the
-    widths of their intervals."""
+    widths of their intervals; `correlation` `[slices, slices, ...]` is that between slices."""
     library = numerics.namespace(estimate, error, times)
     deep = (slice(None), *(None,) * (estimate.ndim - 1))
     used, at, *n = (x[deep] for x in (used, times.astype(np.float64), *sizes))
@@ -313,16 +317,23 @@ def fit_line(
     values = library.where(used, estimate.astype(np.float64), 0.0)
     least = width / (2 * t_quantile((1 + level) / 2, df_of_slice))
     raised = library.fmax(error, least - error).astype(np.float64)
-    variances = library.where(used, raised**2, 0.0)
+    errors = library.where(used, raised, 0.0)
 
     def total(x: Array) -> Array:
         found: Array = library.sum(x, axis=0)
         return found
 
-    def with_df(parts: Array) -> tuple[Array, Array]:
-        """The sum of the parts of a variance, and its degrees of freedom by Satterthwaite."""
-        whole = total(parts)
-        return whole, numerics.divide(whole**2, total(parts**2 / df_of_slice), np.inf)
+    def variance_of(shares: Array) -> Array:
+        """Of the sum of the values times the shares."""
+        parts = shares * errors
+        if correlation is None:
+            return total(parts**2)
+        found: Array = library.maximum(total(parts * total(correlation * parts[:, None])), 0.0)
+        return found
+
+    def degrees(parts: Array) -> Array:
+        """Those of a sum of independent parts of a variance, by Satterthwaite."""
+        return numerics.divide(total(parts) ** 2, total(parts**2 / df_of_slice), np.inf)
 
     whole = total(h)
     moved = library.where(used, at, 0.0)
@@ -336,13 +347,17 @@ def fit_line(
         abs(apart) <= numerics.SLACK, axis=0
     )
     apart = library.where(rounded, 0.0, apart)
-    slope, (variance, df) = total(c * apart), with_df(c**2 * variances)
-    deviation = library.sqrt(variance)
+    slope, deviation = total(c * apart), library.sqrt(variance_of(c))
+    df = degrees((c * errors) ** 2)
     undefined = library.where(slope == 0, 0.0, np.nan)
     p_value = t_survival(numerics.divide(slope, deviation, undefined), df)
     margin = t_quantile((1 + level) / 2, df) * deviation
     between = total(h * apart**2)
-    within, df_within = with_df(h * (1 - numerics.divide(h, whole, np.nan)) * variances)
+    parts = h * (1 - numerics.divide(h, whole, np.nan)) * errors**2
+    within, df_within = total(parts), degrees(parts)
+    if correlation is not None:
+        shared = variance_of(h) - total((h * errors) ** 2)
+        within = within - numerics.divide(shared, whole, np.nan)
     f = numerics.divide(between, within, library.where(between == 0, 0.0, np.nan))
     f_p_value = f_survival(f, total(1.0 * used) - 1, df_within)
     fitted = mean + slope * (at - centre)

@@ -40,6 +40,11 @@ def average_precision_by_steps(placed: Placements, *, step: Array) -> Array:
     return found
 
 
+def takes_steps(metric: MetricLike, items: Items) -> bool:
+    """Whether the errors are those of `average_precision_by_steps`."""
+    return items.weights is not None and record_of(metric) == average_precision.record
+
+
 def in_steps(
     metric: MetricLike, items: Items, bounds: Range | None
 ) -> tuple[MetricLike, Range | None]:
@@ -48,8 +53,7 @@ def in_steps(
     The heavier the negatives, the fewer decide, and the heavier are the tails of their influence:
     its kurtosis less 1 grows as their weight. There is a degree of freedom at least.
     """
-    weighted = items.weights is not None and record_of(metric) == average_precision.record
-    if bounds is None or not weighted:
+    if bounds is None or not takes_steps(metric, items):
         return metric, bounds
     step, times = near_tree(_step(items_at_hand(items)))
     kurtosis = 1 + (bounds.kurtosis - 1) * times

@@ -19,13 +19,11 @@ from jaxmetrics._base.host import (
 from jaxmetrics._base.items import batch_of, class_masks, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
-from jaxmetrics._base.words import metric_in_words, some_of
+from jaxmetrics._base.words import some_of
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size, effective_size
-from jaxmetrics.inference._intervals.metrics import error_bars_of
 
-_HEAVY = 4.0  # errors are right where a negative weighs up to so many times as much as a positive
 FEWEST = 10  # items of a class, or clusters with it, that a comparison needs
 
 
@@ -112,26 +110,6 @@ def counted_as(size: float, what: str) -> str:
     if size != round(size) and what.startswith("clusters"):
         return f"{what} that count as {size:.3g} of one size"
     return f"{size:.3g} {what}"
-
-
-def warn_of_heavy_negatives(metric: MetricLike, items: Items) -> None:
-    """Warn where few, heavy negatives decide a metric that depends on the share of positives."""
-    given = [x for x in items[1:] if x is not None]
-    known = items.weights is not None and all_concrete(*given) and not any(map(is_divided, given))
-    if not (known and error_bars_of(choose(metric)[0].metric).of_prevalence):
-        return
-    times = float(np.max(near_tree(_heaviest(items_at_hand(items))), initial=0))
-    if times > _HEAVY:
-        warn(
-            f"a negative weighs {times:.3g} times as much as a positive, so that few of them "
-            f"decide the {metric_in_words(metric)}: in simulations with 5 to 50 times, 7 to 23 % "
-            "of equal models differ at 5 %: keep more of the negatives",
-        )
-
-
-@library_program()
-def _heaviest(items: Items) -> Array:
-    return times_as_heavy(*class_weights(items))
 
 
 def times_as_heavy(positives: Array, negatives: Array) -> Array:

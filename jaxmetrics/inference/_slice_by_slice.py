@@ -1,0 +1,122 @@
+"""A metric in one slice after the other, where these cannot be added up together.
+
+Clusters may have items in several slices. Without them, this is for average precision by steps.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import scipy
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics.inference._forms import Form, limits_by_clusters
+from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
+from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics.inference._influence.heavy_negatives import in_steps
+from jaxmetrics.inference._influence.sizes import sizes_of
+from jaxmetrics.inference._intervals.ranges import Range
+from jaxmetrics.inference._pairs import Pairs, pairs_of
+from jaxmetrics.inference._slice_values import SliceValues
+
+
+class Slice(NamedTuple):
+    """The items of a slice that count, and their clusters.
+
+    Attributes:
+      items: scores `[models, n]`, all others `[n]`.
+      clusters: numbered from 0 within the slice; None without clusters.
+      among: the number of each of them among the clusters of all items.
+    """
+
+    items: Items
+    clusters: Any
+    among: Any
+
+    @property
+    def counts(self) -> tuple[int, int]:
+        """The numbers of clusters with negatives, and with positives."""
+        _, labels, weights, *_ = self.items
+        weighty: Any = True if weights is None else weights > 0
+        n0, n1 = (len(np.unique(self.clusters[0][(labels == x) & weighty])) for x in (0, 1))
+        return n0, n1
+
+    @property
+    def sizes(self) -> HostArray:
+        """The effective numbers of these."""
+        items = self.items._replace(scores=self.items.scores[0])
+        return np.array(sizes_of(items, self.clusters, 0)[:2])
+
+
+def apart(items: Items, ids: HostArray, n: int, clusters: Clusters | None) -> list[Slice]:
+    """The n slices, by the slice index `ids`."""
+
+    def slice_of(at: HostArray) -> Slice:
+        some = Items(scores[:, at], labels[at], None if weights is None else weights[at])
+        if clusters is None:
+            return Slice(some, None, None)
+        among, own = np.unique(clusters[0][at], return_inverse=True)
+        return Slice(some, (own, max(len(among), 1)), among)
+
+    scores = np.atleast_2d(np.asarray(items.scores))
+    labels: Any
+    labels, weights, where = (None if x is None else np.reshape(x, -1) for x in items[1:4])
+    order = np.arange(len(ids)) if where is None else np.flatnonzero(where)
+    order = order[np.argsort(ids[order], kind="stable")]
+    return [slice_of(at) for at in np.split(order, np.searchsorted(ids[order], range(1, n)))]
+
+
+def values_of_clusters(form: Form, slices: list[Slice], levels: HostArray) -> SliceValues:
+    """The metric of the form in each slice; the parts of variances add up to those of clusters."""
+
+    def of_slice(part: Slice) -> tuple[Any, ...]:
+        items, ids = part.items, part.clusters
+        rows = [limits_by_clusters(form, items._replace(scores=x), ids, levels) for x in items[0]]
+        estimate, low, high, error = np.stack([np.broadcast_arrays(*x) for x in rows], axis=1)
+        sums = near_tree(sums_of_clusters(form.metric, items, ids))
+        return estimate[:, 0], error[:, 0], low, high, sums.of_classes
+
+    *values, sums = zip(*map(of_slice, slices), strict=True)
+    estimate, error, low, high = map(np.stack, values)
+    parts: Any = np.stack([(x**2).sum(axis=-1).T for x in sums])  # [slices, 2, models]
+    variance: Any = error**2
+    ratio: Any = numerics.divide(variance, parts.sum(axis=1), 1.0)
+    return SliceValues(
+        estimate,
+        error,
+        (low, high),
+        parts * ratio[:, None],
+        np.stack([x.sizes for x in slices]),
+        _covariance([x.among for x in slices], [x.sum(axis=1) for x in sums]),
+    )
+
+
+def _covariance(among: list[HostArray], sums: list[HostArray]) -> HostArray | None:
+    """Of all slices and models, from the sums `[models, clusters]` of each slice."""
+    own = [x[:, : len(ids)] for x, ids in zip(sums, among, strict=True)]  # an empty slice has one
+    clusters = np.concatenate(among)
+    if len(np.unique(clusters)) == len(clusters):
+        return None
+    n, n_models = len(own), len(own[0])
+    lengths = np.repeat([len(x) for x in among], n_models)
+    begins = np.append(0, np.cumsum(lengths))
+    columns = np.concatenate([np.tile(x, n_models) for x in among])
+    rows = scipy.sparse.csr_array((np.concatenate([x.ravel() for x in own]), columns, begins))
+    products: HostArray = (rows @ rows.T).toarray()
+    return products.reshape(n, n_models, n, n_models)
+
+
+def pairs_by_slice(form: Form, slices: list[Slice], bounds: Range | None) -> Pairs:
+    """The Pairs of the models within each slice, as `compare` has them."""
+
+    def of_slice(part: Slice) -> Pairs:
+        metric, bounds_in_slice = in_steps(form.metric, part.items, bounds)
+        estimate, covariance = near_tree(covariance_of(metric, part.items, part.clusters))
+        return pairs_of(estimate, covariance, bounds_in_slice, None)._replace(curvature=None)
+
+    found: Pairs = jax.tree.map(lambda *x: np.stack(x), *map(of_slice, slices))
+    return found if bounds is None else found._replace(curvature=bounds.curvature)
