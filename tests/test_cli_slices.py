@@ -59,3 +59,20 @@ def test_one_model_has_no_differences(problem):
     evaluation, found = _differences(problem._replace(names=("old",), scores=problem.scores[:1]))
     assert set(found.values()) == {None}
     assert not any("not compared" in x for x in evaluation.warnings)
+
+
+def test_trends_of_clusters_that_recur(problem):
+    """In the figures, which have the models in order of their areas, too."""
+    clusters, months = np.arange(N, dtype=np.int64) // 4, np.arange(N) % 6
+    names = tuple(f"2026-0{x}" for x in range(1, 7))
+    column = Column("month", names, months, np.arange(6.0), "month")
+    given = problem._replace(cluster="id", clusters=clusters, slices=(column,))
+    evaluation = evaluate_problem(
+        given, Settings(max_fpr=0.1, n_resamples=20), untold, with_figures=True
+    )
+    (found,) = evaluation.slices
+    exact = jm.slices(jm.roc_auc, problem.scores, problem.labels, months, clusters=clusters)
+    wanted = jm.trend(exact)
+    np.testing.assert_allclose(found.trends[0].low, wanted.low, rtol=1e-4)  # not all slices at once
+    np.testing.assert_allclose(found.trends[0].models.high, wanted.models.high, rtol=1e-4)
+    assert "clusters with positives" in found.too_few

@@ -17,8 +17,7 @@ from jaxmetrics._base.words import (
     percent_text,
     visible,
 )
-from jaxmetrics._report._evaluation import FEWEST, Measure, Points, Slices, has_width
-from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
+from jaxmetrics._report._evaluation import Measure, Points, Slices, has_width
 
 _FEWEST_DIGITS, _MOST_DIGITS = 4, 10  # of thresholds
 
@@ -132,9 +131,8 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     )
     if not all(has_width(x.models)[:, 1:, 0].all() for x in slices.compared):
         about += (
-            f"; a difference without brackets is not tested, because there are fewer than {FEWEST} "
-            f"positives or negatives, or {FEWEST_INSIDE} within the limit, or the models "
-            "rank the items of the slice alike"
+            f"; a difference without brackets is not tested, because there are {slices.too_few}, "
+            "or the models rank the items of the slice alike"
         )
     return [
         SliceTable(

@@ -93,7 +93,7 @@ def evaluate_problem(
     if with_figures and not banded:
         notes.append(note_of_bands("roc.png", names))
     slices = tuple(
-        slices_of(x, problem.labels, settings, *measured)
+        slices_of(x, problem.labels, settings, *measured, clustered=problem.clusters is not None)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
     last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled

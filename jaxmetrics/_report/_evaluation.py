@@ -15,6 +15,7 @@ from jaxmetrics._base.host import threads
 from jaxmetrics._base.warned import PACKAGE
 from jaxmetrics._base.words import NARROWEST
 from jaxmetrics._report._settings import Settings, Tell
+from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 from jaxmetrics.plots._names import visible
 
 if TYPE_CHECKING:
@@ -110,6 +111,13 @@ class Slices(NamedTuple):
     compared: tuple[jm.Slices, ...] = ()  # by each measure, with the models of each slice
     trends: tuple[jm.Trend, ...] = ()  # by each measure, of slices with times
     unit: str = ""  # of the times
+    clustered: bool = False
+
+    @property
+    def too_few(self) -> str:
+        """Why slices are not tested."""
+        units = "clusters with " * self.clustered + "positives or negatives"
+        return f"fewer than {FEWEST} {units}, or {FEWEST_INSIDE} within the limit"
 
 
 class Points(NamedTuple):

@@ -289,11 +289,13 @@ def _draw_trends(
     for ax, measure, found, trend in zip(
         panels, slices.measures, slices.compared, slices.trends, strict=True
     ):
+        all_at_once = measure.interval
         arranged: Any = jax.tree.map(
-            lambda x: x[:, np.array(order)] if x.ndim > 1 else x,
-            replace(found, names=slices.values, models=None, effective=None),
+            lambda x: x[..., np.array(order)] if x.ndim > 1 else x,
+            replace(found, low=all_at_once.low, high=all_at_once.high, models=None, effective=None),
         )
-        arranged = replace(arranged, effective=found.effective)  # of classes, not of models
+        # The sizes are of classes, not of models.
+        arranged = replace(arranged, names=slices.values, effective=found.effective)
         shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
         draw_trend(arranged, times=trend.times, area="interval, all slices at once", **shown)
     return figure

@@ -16,9 +16,8 @@ from jaxmetrics._base.words import (
     visible,
     with_limits,
 )
-from jaxmetrics._report._evaluation import FEWEST, Evaluation, Measure, Slices, has_width
+from jaxmetrics._report._evaluation import Evaluation, Measure, Slices, has_width
 from jaxmetrics._report._trends import sentences_of
-from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 from jaxmetrics.plots._names import short_names
 
 LONGEST_IN_TEXT = 60  # columns of a name outside of the table of values, which has all of it
@@ -122,10 +121,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         level = percent_text(compared.confidence_level)
         about = "; ".join([*_first(details), f"{level} intervals are simultaneous for all slices"])
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
-            about += (
-                f"; fewer than {FEWEST} positives or negatives, or {FEWEST_INSIDE} "
-                f"within the limit, so not tested: {some_of(small)}"
-            )
+            about += f"; {slices.too_few}, so not tested: {some_of(small)}"
         called = f"{measure.called}, by {visible(slices.column)}"
         answer = "; ".join(answers) or "no slice has enough items to be tested"
         yield bool(somewhere.any()), Finding(called, answer, about)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
+import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.warned import warn
+from jaxmetrics._base.words import some_of
 from jaxmetrics._report._columns import MOST_VALUES, as_texts
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
@@ -160,7 +161,7 @@ def measured_in(
     level = 1 - (1 - settings.confidence_level) / len(column.values)
     items = Items(scores, labels, weights)
     ids = checks.check_clusters(clusters, items)
-    metrics, found = _metrics(settings), []
+    metrics, found, intervals = _metrics(settings), [], []
     for i, x in enumerate(metrics, 1):
         result = slices_of_items(
             x.function,
@@ -172,29 +173,34 @@ def measured_in(
             level=settings.confidence_level,
             level_alone=level,
         )
-        found.append(jax.tree.map(np.asarray, result))
+        of_slices, of_level = jax.tree.map(np.asarray, result)
+        found.append(of_slices)
+        intervals.append(of_level)
         progress(settings.n_resamples * i // len(metrics))
-    of = "" if ids is None else "clusters with "
-    for value, (negatives, positives) in zip(column.values, found[0].effective, strict=True):
-        sizes = {f"{of}positives": float(positives), f"{of}negatives": float(negatives)}
-        with _named(column, value):
-            for x in metrics:
-                warn_of_small_classes(x.function, sizes, "closed form", clustered=ids is not None)
-    intervals = [
-        jm.Interval(x.estimate, x.low, x.high, x.standard_error, "closed form", level)
-        for x in found
-    ]
+    _warn_of_small(column, metrics, found[0].effective, clustered=ids is not None)
     return intervals, found if tests else []
 
 
-@contextlib.contextmanager
-def _named(column: Column, value: str) -> Iterator[None]:
-    """Warnings name the slice."""
-    with warnings.catch_warnings(record=True) as caught:
-        yield
-    for warning in caught:
-        if warning.category is UserWarning:
-            warn(f"{column.name} {value}: {warning.message}")
+def _warn_of_small(
+    column: Column, metrics: Sequence[Metric], sizes_in: Any, *, clustered: bool
+) -> None:
+    """Warn of small classes in the first slice that has them, and name the others."""
+    values_of: dict[str, list[str]] = {}
+    first: dict[str, str] = {}
+    of = "clusters with " if clustered else ""
+    for value, (negatives, positives) in zip(column.values, sizes_in.tolist(), strict=True):
+        sizes = {f"{of}positives": positives, f"{of}negatives": negatives}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            for x in metrics:
+                warn_of_small_classes(x.function, sizes, "closed form", clustered=clustered)
+        for text in dict.fromkeys(str(x.message) for x in caught):
+            kind = re.sub(r"only [\d.]+", "", text)
+            first.setdefault(kind, text)
+            values_of.setdefault(kind, []).append(value)
+    for kind, (value, *others) in values_of.items():
+        likewise = f", and likewise {some_of(others)}" if others else ""
+        warn(f"{column.name} {value}{likewise}: {first[kind]}")
 
 
 def slices_of(
@@ -203,6 +209,8 @@ def slices_of(
     settings: Settings,
     intervals: Sequence[jm.Interval],
     compared: Sequence[jm.Slices],
+    *,
+    clustered: bool,
 ) -> Slices:
     """The slices of a column, with their counts and measures, and trends if they have times."""
     n = len(column.values)
@@ -226,6 +234,7 @@ def slices_of(
         tuple(compared),
         trends,
         column.unit,
+        clustered,
     )
 
 

@@ -20,8 +20,7 @@ from jaxmetrics._base.words import (
     with_limits,
 )
 from jaxmetrics._report._cells import Cell, SliceTable, limits_of
-from jaxmetrics._report._evaluation import FEWEST, Slices
-from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
+from jaxmetrics._report._evaluation import Slices
 
 
 def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -80,8 +79,7 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
         for measure, trend in zip(slices.measures, slices.trends, strict=True)
     }
     if any(outs.values()):
-        about += f"; left out, with fewer than {FEWEST} positives or negatives, "
-        about += f"or {FEWEST_INSIDE} within the limit, or without a time: "
+        about += f"; left out, with {slices.too_few}, or without a time: "
         of = [f"of {metric} {out or 'none'}" for metric, out in outs.items()]
         about += next(iter(outs.values())) if len(set(outs.values())) == 1 else "; ".join(of)
     rows = [who for who, _ in _lines(trend, names)]

@@ -27,6 +27,7 @@ from jaxmetrics.inference._influence.sizes import (
     enough_inside,
     warn_of_undefined,
 )
+from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import range_of
 from jaxmetrics.inference._slice_by_slice import apart, pairs_by_slice, values_of_clusters
@@ -229,7 +230,7 @@ def slices(
         "one_threshold": threshold == "global" and len(ids) > 0,
         "level": level,
     }
-    found = slices_of_items(metric, items, names, ids, of_cluster, **how, level_alone=level)
+    found, _ = slices_of_items(metric, items, names, ids, of_cluster, **how, level_alone=level)
     both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
     warn_of_unequal_slices(metric, found)
@@ -253,8 +254,8 @@ def slices_of_items(
     one_threshold: bool = False,
     level: float,
     level_alone: float,
-) -> Slices:
-    """As `slices`, from the slice index `ids`; `low` and `high` have the level `level_alone`."""
+) -> tuple[Slices, Interval]:
+    """As `slices`, from the slice index `ids`, and intervals of the level `level_alone`."""
     metric, exchanged = with_influence(metric, items)
     given = sliced_items(exchanged, ids, len(names), one_threshold)
     form = form_of(metric, chosen_method(metric))
@@ -318,8 +319,8 @@ def slices_of_items(
         tested=jnp.asarray(tested),
         estimate=of_metric(found.estimate),
         standard_error=out(found.error * (one - none)),
-        low=of_metric(low[..., -1]),
-        high=of_metric(high[..., -1]),
+        low=of_metric(low[..., 0]),
+        high=of_metric(high[..., 0]),
         models=models,
         rest=scaled(rest, one - none, out),
         confidence_level=level,
@@ -328,4 +329,6 @@ def slices_of_items(
             lambda x: as_default(x[..., 0] if alone else x), found.correlation
         ),
     )
-    return of_slices._captioned_as(slice=names)
+    limits = of_metric(low[..., -1]), of_metric(high[..., -1])
+    known = of_slices.estimate, *limits, of_slices.standard_error
+    return of_slices._captioned_as(slice=names), Interval(*known, form.name, level_alone)
