@@ -289,13 +289,14 @@ def _draw_trends(
     for ax, measure, found, trend in zip(
         panels, slices.measures, slices.compared, slices.trends, strict=True
     ):
-        all_at_once = measure.interval
-        arranged: Any = jax.tree.map(
+        arranged: Any
+        arranged, limits = jax.tree.map(
             lambda x: x[..., np.array(order)] if x.ndim > 1 else x,
-            replace(found, low=all_at_once.low, high=all_at_once.high, models=None, effective=None),
+            (replace(found, models=None, effective=None), measure.interval),
         )
         # The sizes are of classes, not of models.
         arranged = replace(arranged, names=slices.values, effective=found.effective)
         shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
-        draw_trend(arranged, times=trend.times, area="interval, all slices at once", **shown)
+        shown |= {"area": "interval, all slices at once", "limits": limits}
+        draw_trend(arranged, times=trend.times, **shown)
     return figure

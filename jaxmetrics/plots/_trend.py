@@ -72,7 +72,7 @@ def trend(
       >>> print([label.get_text() for label in ax.get_xticklabels()])
       ['2026-01', '2026-02']
     """
-    return draw_trend(slices, times, names, metric, style, ax, "pointwise interval")
+    return draw_trend(slices, times, names, metric, style, ax, "pointwise interval", slices)
 
 
 def draw_trend(
@@ -83,13 +83,14 @@ def draw_trend(
     style: StyleName,
     ax: Axes | None,
     area: str,
+    limits: jm.Slices | jm.Interval,
 ) -> Axes:
-    """`trend`, where `area` is what the legend calls the band."""
+    """`trend`, where `area` is what the legend calls the band between the `limits`."""
     looks = style_of(style, ax)
     found = jm.trend(slices, times=times)
     at, used = np.asarray(found.times, np.float64), np.asarray(found.used)
     value, low, high, fitted = (
-        _by_model(x) for x in (slices.estimate, slices.low, slices.high, found.fitted)
+        _by_model(x) for x in (slices.estimate, limits.low, limits.high, found.fitted)
     )
     p_values = np.atleast_1d(np.asarray(found.p_value))
     names = slices._caption.names.get("model") if names is None else names
@@ -103,8 +104,7 @@ def draw_trend(
             draw_line(ax, x, y, **line)
             continue
         straight = draw_line(ax, x, fitted[i][order], color=looks.colour(i), linewidth=1, alpha=0.7)
-        limits = low[i][order], high[i][order]
-        band = shade(ax, x, *limits, looks.colour(i), edge=looks.edge(i))
+        band = shade(ax, x, low[i][order], high[i][order], looks.colour(i), edge=looks.edge(i))
         mark = {"marker": looks.marker(i), "markersize": 5, "markevery": None}
         tie(draw_line(ax, x, y, **(line | mark)), straight, band)
     if len(order):
