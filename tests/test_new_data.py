@@ -1,12 +1,14 @@
 """New data of the same shapes compile nothing, as a program for each would stay in memory."""
 
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from jax import monitoring
-from mesh_cases import ARRAYS, CASES, PARTIAL, Case, N
+from mesh_cases import ARRAYS, CASES, FEW, PARTIAL, Case, N
 from mesh_cases import case as case_of
 
 import jaxmetrics as jm
@@ -56,4 +58,42 @@ def test_new_data_compile_nothing(case: Case) -> None:
     _compiled.clear()
     for seed in range(3, 9):
         jax.block_until_ready(case.function(*_new_data(case, seed)))
+    assert not _compiled
+
+
+def _of_lists(metric: Callable[..., Any], rows: int = 1, **options: Any) -> Callable[..., Any]:
+    def of(ids: np.ndarray, scores: np.ndarray, labels: np.ndarray) -> Any:
+        given = np.squeeze(np.stack(rows * [scores]))
+        return metric(given, labels, segments=np.sort(ids), **options)
+
+    return of
+
+
+NUMBERS: dict[str, Callable[..., Any]] = {
+    "bootstrap of clusters": lambda ids, *items: jm.bootstrap(
+        jm.roc_auc, *items, clusters=ids, **FEW
+    ),
+    "operating point of clusters": lambda ids, *items: jm.operating_point(
+        *items, max_fpr=0.2, clusters=ids, **FEW
+    ),
+    "slices": lambda ids, scores, labels: jm.slices(
+        jm.roc_auc, np.stack([scores, -scores]), labels, ids, min_items=2
+    ),
+    "folds": lambda ids, *items: jm.fold_interval(jm.roc_auc, *items, ids),
+    "lists of two models": _of_lists(jm.ndcg, rows=2),
+    "pairs of lists": _of_lists(jm.ordered_pair_accuracy),
+    "lists of many models": _of_lists(jm.ndcg, rows=40, k=(1, 5)),
+    "areas of lists": _of_lists(jm.segment_roc_auc),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", NUMBERS)
+def test_another_number_of_clusters_slices_or_lists_compiles_nothing(name: str) -> None:
+    for n in (17, 31, 18, 19, 23, 24, 30):  # up to the next power of two
+        ids, labels = np.arange(120) % n, np.arange(120) // n % 2 == 0
+        scores = np.random.default_rng(n).normal(size=120)
+        if n == 18:
+            _compiled.clear()
+        jax.block_until_ready(NUMBERS[name](ids, scores, labels))
     assert not _compiled

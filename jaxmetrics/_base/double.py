@@ -198,7 +198,7 @@ def library_program(*static: str) -> Callable[[Callable[..., R]], Callable[..., 
     return decorate
 
 
-def as_default(x: Array) -> Array:
+def as_default(x: Any) -> Array:
     """A double-precision array of NumPy or JAX, which may be traced, in JAX's default float."""
     if namespace(x) is np:
         with nan_as_value(), np.errstate(all="ignore"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any, Concatenate, NamedTuple, Protocol, overload
 
@@ -26,6 +27,7 @@ from jaxmetrics._ranking.host_lists import (
 from jaxmetrics._ranking.lists import Lists, Places, falling_keys, in_a_segment, order_of_items
 
 _MANY = 1 << 14  # items; a list, or a row of segments, with more is long
+_FEW_ROWS = 16  # up to so many short rows of segments take less time than to compile a program
 
 
 class ListMetric(Protocol[P]):
@@ -84,6 +86,11 @@ class Asked(NamedTuple):
     num_segments: int | None
     ordered: bool
     ideal: bool
+
+    @property
+    def several(self) -> bool:
+        """Whether there are several k, the last axis of the values."""
+        return isinstance(self.k, tuple)
 
     @property
     def k(self) -> Places:
@@ -151,6 +158,10 @@ def list_metric(
             by_numpy = _values_on_host(documents, asked) if hosted else None
             if by_numpy is not None:
                 return to_jax(by_numpy, items.scores)
+            of_data = count is not None and num_segments is None
+            rounded = of_data and on_host(*items, segment) is not None
+            if rounded:  # data with about as many lists share a compiled program
+                asked = asked._replace(num_segments=1 << ((count or 1) - 1).bit_length())
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
             try:
@@ -164,6 +175,10 @@ def list_metric(
                     "gain and discount must be functions of JAX's arrays: write jax.numpy for "
                     "numpy in them, such as jax.numpy.square"
                 ) from error
+            if rounded:
+                values = np.asarray(value)
+                values = values[..., :count, :] if asked.several else values[..., :count]
+                return to_jax(values, items.scores)
             return value
 
         public: Any = metric
@@ -184,8 +199,9 @@ def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
     n, options = items.scores.shape[-1], dict(asked.options)
     slow = n > _MANY * (asked.num_segments or 1)
     if ids is not None:
-        rows = max(x.ndim for x in (items.scores, items.labels, ids)) > 1
-        slow |= (rows and n < _MANY) or (n > _MANY and not asked.ordered)
+        batch = np.broadcast_shapes(*(x.shape[:-1] for x in (items.scores, items.labels, ids)))
+        many = math.prod(batch) > _FEW_ROWS
+        slow |= (many and n < _MANY) or (n > _MANY and not asked.ordered)
     if slow or any(map(callable, options.values())):
         return None
     views = on_host(items.scores, items.labels, items.where, ids)
@@ -201,7 +217,7 @@ def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
             nan = numerics.is_nan(lists.scores) | numerics.is_nan(lists.labels)
             undefined = undefined | (lists.total(nan) > 0) if nan.any() else undefined
             value = np.where(undefined, np.nan, value).astype(dtype)
-        return np.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
+        return np.moveaxis(value, 0, -1) if asked.several else value
 
     if ids is None:
         return values_of_rows(of_lists, given)
@@ -270,7 +286,7 @@ def _values_of_lists(documents: Documents, asked: Asked, dtype: Any) -> Any:
         value, undefined = asked.function(lists, **dict(asked.options))
         undefined = undefined | (lists.total(nan.astype(jnp.int32)) > 0) | jnp.any(astray)
         value = jnp.where(undefined, jnp.nan, value)
-        return jnp.moveaxis(value, 0, -1) if isinstance(asked.k, tuple) else value
+        return jnp.moveaxis(value, 0, -1) if asked.several else value
 
     row = (keys, items.labels, valid, segment, nan, astray)
     shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))

@@ -11,7 +11,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import in_threads, on_host
+from jaxmetrics._base.host import in_threads, on_host, to_jax
 from jaxmetrics._base.items import (
     at_least_one,
     batch_of,
@@ -151,7 +151,7 @@ def segment_partial_auc(
     scores, labels, weights, where, _, segment, *bounds = given
     row = _Row(scores, labels, weights, where, segment)
     found = _areas_on_host(row, dict(zip(limits, bounds, strict=True)), count, scale)
-    return jnp.asarray(found, dtype)
+    return to_jax(np.asarray(found, dtype), items.scores)
 
 
 class _Row(NamedTuple):

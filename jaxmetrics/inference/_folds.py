@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
@@ -176,11 +175,11 @@ def fold_interval(
         for side, x, wide in zip((-1, 1), (low, high), room, strict=True)
     )
     at, least, most, of_mean = (
-        as_default(jnp.asarray(x))
+        as_default(np.asarray(x))
         for x in (mean, np.minimum(low, mean), np.maximum(high, mean), spread)
     )
     interval = Interval(at, least, most, of_mean, pooled.method, level)
-    return FoldInterval(names, as_default(jnp.asarray(values)), interval, pooled)
+    return FoldInterval(names, as_default(values), interval, pooled)
 
 
 def _room(form: Form, centre: Any, variance: Any, n_items: Any, level: Any) -> Any:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 import scipy
 
@@ -21,6 +20,7 @@ from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._pairs import Pairs, pairs_of
+from jaxmetrics.inference._slice_tests import stacked
 from jaxmetrics.inference._slice_values import SliceValues
 
 
@@ -116,7 +116,6 @@ def pairs_by_slice(form: Form, slices: list[Slice], bounds: Range | None) -> Pai
     def of_slice(part: Slice) -> Pairs:
         metric, bounds_in_slice = in_steps(form.metric, part.items, bounds)
         estimate, covariance = near_tree(covariance_of(metric, part.items, part.clusters))
-        return pairs_of(estimate, covariance, bounds_in_slice, None)._replace(curvature=None)
+        return pairs_of(estimate, covariance, bounds_in_slice, None)
 
-    found: Pairs = jax.tree.map(lambda *x: np.stack(x), *map(of_slice, slices))
-    return found if bounds is None else found._replace(curvature=bounds.curvature)
+    return stacked([*map(of_slice, slices)], bounds, len(slices[0].items.scores))

@@ -7,12 +7,10 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import scipy
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import Margins, quantiles_of
@@ -78,7 +76,6 @@ def of_models(
     """The differences of the models within each slice, `[slices, models, models]`, of Pairs."""
     n_models = estimate.shape[1]
     n_tests = int(tested.sum()) * n_models * (n_models - 1) // 2
-    pairs = jax.tree.map(np.asarray, pairs)
     difference: Any = differences_of(estimate, pairs.standard_error)
     with np.errstate(all="ignore"):
         undefined: Any = np.where(difference == 0, 0.0, np.nan)
@@ -97,18 +94,29 @@ def of_models(
     return _adjusted(found, tested[:, None, None], n_tests)
 
 
-@double_program()
 def pairs_of_items(
-    estimate: Array, of_classes: Array, sizes: tuple[Array, Array], bounds: Range | None
+    estimate: HostArray,
+    of_classes: HostArray,
+    sizes: tuple[HostArray, HostArray],
+    bounds: Range | None,
 ) -> Pairs:
     """The Pairs of the models within each slice, where items are independent."""
 
-    def of_slice(estimate: Array, of_classes: Array, n0: Array, n1: Array) -> Any:
-        total, none = jnp.sum(of_classes, axis=0), jnp.zeros(())
-        covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
-        return pairs_of(estimate, covariance, bounds, None)._replace(curvature=None)
+    def of_slice(estimate: Any, of_classes: Any, n0: Any, n1: Any) -> Pairs:
+        total, none = of_classes.sum(axis=0), np.float64(0)
+        return pairs_of(
+            estimate, Covariance(total, of_classes, (n0, n1, n0 + n1), none), bounds, None
+        )
 
-    found: Pairs = jax.vmap(of_slice)(estimate, of_classes, *sizes)
+    return stacked([*map(of_slice, estimate, of_classes, *sizes)], bounds, estimate.shape[1])
+
+
+def stacked(pairs: list[Pairs], bounds: Range | None, n_models: int) -> Pairs:
+    """The Pairs of all slices, of which there may be none."""
+    none: Any = np.zeros((0, n_models, n_models))
+    found = Pairs(none, none, none, none, ())
+    if pairs:
+        found = jax.tree.map(lambda *x: np.stack(x), *(x._replace(curvature=None) for x in pairs))
     return found if bounds is None else found._replace(curvature=bounds.curvature)
 
 

@@ -6,15 +6,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import all_concrete, is_compiling, of_all_processes
+from jaxmetrics._base.host import all_concrete, is_compiling, of_all_processes, to_jax
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
-from jaxmetrics._base.numerics import default_float
 from jaxmetrics._base.results import STATIC, Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
@@ -231,7 +229,8 @@ def slices(
         "level": level,
     }
     found, _ = slices_of_items(metric, items, names, ids, of_cluster, **how, level_alone=level)
-    both = np.minimum(found.n_positives, found.n_items - found.n_positives) > 0
+    n_items, n_positives = np.asarray(found.n_items), np.asarray(found.n_positives)
+    both = np.minimum(n_positives, n_items - n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
     warn_of_unequal_slices(metric, found)
     tested = {int(i): visible(str(names[i])) for i in np.flatnonzero(found.tested)}
@@ -314,9 +313,9 @@ def slices_of_items(
 
     of_slices = Slices(
         names,
-        n_items=jnp.asarray(counts.sum(axis=1), np.int32),
-        n_positives=jnp.asarray(n_positives, np.int32),
-        tested=jnp.asarray(tested),
+        n_items=to_jax(counts.sum(axis=1).astype(np.int32), None),
+        n_positives=to_jax(n_positives.astype(np.int32), None),
+        tested=to_jax(tested, None),
         estimate=of_metric(found.estimate),
         standard_error=out(found.error * (one - none)),
         low=of_metric(low[..., 0]),
@@ -324,7 +323,7 @@ def slices_of_items(
         models=models,
         rest=scaled(rest, one - none, out),
         confidence_level=level,
-        effective=jnp.asarray(sizes, default_float()),
+        effective=as_default(sizes),
         correlation=jax.tree.map(
             lambda x: as_default(x[..., 0] if alone else x), found.correlation
         ),

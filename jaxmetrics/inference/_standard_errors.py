@@ -139,8 +139,8 @@ def standard_error(
     has all items of a class. 0 where the classes are perfectly separated: `confidence_interval`
     serves this case too. Too small where few heavy items have most of the weight: by 2 % with
     lognormal weights (sigma 1) of 100 items in the smaller class, by 10 % of 20, and `clusters` of
-    one item each allow for that. Time O(n log n), memory O(n) for each row of the batch; as `bootstrap` if
-    resampled.
+    one item each allow for that. Time O(n log n), memory O(n) for each row of the batch; as
+    `bootstrap` if resampled.
 
     Example:
       >>> import jaxmetrics as jm

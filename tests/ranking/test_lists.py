@@ -135,3 +135,12 @@ def test_ids_that_a_filter_left_are_doubted():
         warnings.simplefilter("error")
         jm.ndcg(*given, segments=ids[some], num_segments=20)
         jm.ndcg(scores, grades, segments=ids)
+
+
+@pytest.mark.parametrize("metric", [jm.ordered_pair_accuracy, partial(jm.ndcg, k=(1, 5)), jm.ndcg])
+def test_the_number_of_lists_may_be_given_or_found(metric):
+    """Where a program is compiled, it has room for more lists than there are."""
+    rng = np.random.default_rng(0)
+    scores, grades, ids = rng.random((40, 90)), rng.integers(0, 3, 90), np.sort(np.arange(90) % 11)
+    given = metric(scores, grades, segments=ids, num_segments=11)
+    np.testing.assert_array_equal(metric(scores, grades, segments=ids), given)

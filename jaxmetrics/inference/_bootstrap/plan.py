@@ -207,6 +207,7 @@ def prepare_items(
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
+    capacity = places(n_clusters)  # data with about as many clusters share a compiled program
     apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
     given = items_at_hand(items), order, *at_hand(ids)
@@ -214,7 +215,9 @@ def prepare_items(
         weight = np.broadcast_to(weight, items.scores.shape[:1])
     counted = plan.by_class and not plan.amounts
     constants = np.bool_(plan.stratified), None if weight is ALL else weight
-    return _units_of_items(*given, *constants, n_clusters, apart, counted)
+    units, cells, bad = _units_of_items(*given, *constants, capacity, apart, counted)
+    used = units.used if ids is None else numerics.namespace(units.used).int32(n_clusters)
+    return units._replace(used=used), cells, bad
 
 
 def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, Cells, Any]:
