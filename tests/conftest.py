@@ -40,6 +40,7 @@ collect_ignore = [
     "sharded_worker.py",
     "stream_worker.py",
     "types_of_a_user.py",
+    "unlike_worker.py",
 ]  # which are started as processes, and read by mypy
 collect_ignore_glob = ["*conftest.py"]  # modules of one name, which have no examples
 

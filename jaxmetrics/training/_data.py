@@ -11,9 +11,10 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.host import as_numpy
+from jaxmetrics._base.host import as_numpy, is_divided
 from jaxmetrics._base.meshes import on_all
 from jaxmetrics._base.numerics import default_float
+from jaxmetrics._base.processes import refuse_different
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array
 
@@ -157,6 +158,22 @@ def taken(data: Data, rows: Array) -> Data:
 
     part: Data = jax.tree.map(of_array, data)
     return part
+
+
+def check_processes(given: Any) -> None:
+    """Refuse arrays that differ between processes, where others lie on a mesh of several.
+
+    Each process chooses the checkpoint, and would choose another one, or stop alone.
+    """
+    divided = [x for x in jax.tree.leaves(given) if is_divided(x) and not x.is_fully_addressable]
+    for x in divided[:1]:
+        refuse_different(
+            given,
+            x.sharding.mesh,
+            "params, key or validation differ between processes: make params from one key in all "
+            "of them, and put validation on the mesh by jax.make_array_from_process_local_data, or "
+            "give each process all of it",
+        )
 
 
 def beside(data: Any, tree: Any) -> Any:

@@ -28,6 +28,7 @@ from jaxmetrics.training._data import (
     Data,
     beside,
     check_params,
+    check_processes,
     checked,
     drawn,
     rows_of,
@@ -143,6 +144,7 @@ def fit(
         raise TypeError("fit chooses a checkpoint, and cannot be traced: call it outside of jit")
     tuning = checked("train", train, apply, params, OF_LOSSES)
     held = checked("validation", validation, apply, params, OF_METRICS)
+    check_processes((params, tuning, held, key))
     params, state = beside(tuning, (params, _state(loss, len(tuning.labels))))
     groups = rows_of(tuning, batch, key)
     keys: Any = [None] * checkpoints
@@ -180,11 +182,17 @@ def fit(
         evaluate(carry[0])
         if values[-1] > values[best[1]]:
             best = carry[0], i + 1
-    if np.isnan(losses).any():
+    lost = np.isnan(losses)
+    first = length * int(lost.argmax())
+    if lost[-1]:
         warn(
-            f"the loss is NaN after step {length * int(np.isnan(losses).argmax()):,}, as after "
-            "steps that are too large: lower the learning rate; params are those of the best "
-            "checkpoint before"
+            f"the loss is NaN after step {first:,}, as after steps that are too large: lower the "
+            "learning rate; params are those of the best checkpoint before"
+        )
+    elif lost.any():
+        warn(
+            f"the loss is NaN in some of the steps {first:,} to {first + length:,}, but not in the "
+            "last ones: where a batch does not explain it, lower the learning rate"
         )
     elif not np.any(losses):
         warn(

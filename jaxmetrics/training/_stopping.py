@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.host import is_concrete
+from jaxmetrics._base.host import is_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
@@ -105,6 +105,8 @@ def early_stopping(
             f"{scores.shape} after {best.shape}"
         )
     both = [scores, best]
+    if not all(isinstance(x, jax.Array) for x in both):  # such as the best of a checkpoint
+        both = of_all_processes(both)
     library = jnp if all(isinstance(x, jax.Array) for x in both) else np
     found = compare(
         metric,

@@ -3,6 +3,7 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import optax
 import pandas as pd
@@ -104,6 +105,16 @@ def test_a_loss_that_diverges_is_told():
         fit(
             optimizer=optax.sgd(1e30), loss=partial(jm.losses.pairwise_auc_loss, surrogate="square")
         )
+
+
+def test_a_loss_that_is_nan_in_one_step_is_told_so():
+    def loss(scores, labels):
+        nothing_learned = jnp.where(jnp.all(scores == 0), jnp.nan, 0.0)
+        return jm.training.cross_entropy(scores, labels) + 0 * nothing_learned
+
+    with pytest.warns(UserWarning, match="NaN in some of the steps 0 to .*, but not in the last"):
+        fitted = fit(loss=loss, params=0 * START)
+    assert fitted.step > 0
 
 
 def test_an_option_of_a_loss_that_is_missing_is_told():

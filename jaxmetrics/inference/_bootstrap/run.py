@@ -17,6 +17,7 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import of_all_processes, on_cpu, on_gpu, processors, threads
 from jaxmetrics._base.items import at_least_one, batch_of
 from jaxmetrics._base.meshes import in_shares, on_all
+from jaxmetrics._base.processes import refuse_different
 from jaxmetrics._base.types import Array, Items, Mesh
 from jaxmetrics._base.undifferentiable import undifferentiable
 from jaxmetrics._roc.record import MetricLike
@@ -242,6 +243,12 @@ def _wide_vectors() -> dict[str, Any] | None:
 _compiled_chunk = double_program("plan", "lanes", options=_wide_vectors)(_chunk)
 
 
+_DIFFERENT = (
+    "items, or keys, differ between the processes of the mesh: give each process all items and the "
+    "same key, or put the items on the mesh by jax.make_array_from_process_local_data"
+)
+
+
 def _collect(
     prepared: Prepared, plan: Plan, request: Request, traced: bool
 ) -> tuple[Replicates, bool]:
@@ -252,6 +259,7 @@ def _collect(
     if in_threads:
         return _in_threads(prepared, plan, request, lanes)
     if mesh is not None:
+        refuse_different(prepared, mesh, _DIFFERENT)
         with double_precision():
             prepared = on_all(prepared, mesh)
     found, sufficient = _in_program(prepared, plan, wanted, lanes, mesh)
