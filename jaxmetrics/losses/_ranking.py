@@ -45,8 +45,9 @@ def approx_ndcg_loss(
       labels: grades of relevance, not negative, of the same shape or one that broadcasts.
       where: `[..., n]` bool, False for documents to leave out.
       segments: `[n]` or `[..., n]`, the number of each document's list, from 0, in any order.
-      num_segments: the number of lists; needed if `segments` is traced. Without it, if an id is n
-        or more, the ids are renumbered: list i has the id `np.unique(segments)[i]`.
+      num_segments: the number of lists; needed if `segments` is traced. Without it each number of
+        lists compiles a program (2 s), and ids of n or more are renumbered: list i has the id
+        `np.unique(segments)[i]`.
       gain: "linear" for the label, "exponential" for 2^label - 1.
       temperature: above 0, the width of the sigmoid, in units of the scores.
 
