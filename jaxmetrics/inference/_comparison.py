@@ -197,7 +197,7 @@ def estimated(
     warn_of_few_to_compare(*given, request.clusters, found if known else "")
     if known:
         by_steps, bounds = in_steps(metric, items, range_of(metric))
-        estimate, covariance = near_tree(covariance_of(by_steps, items, request.clusters))
+        estimate, covariance = near_tree(covariance_of(by_steps, items, request.clusters, bounds))
         return estimate, covariance, bounds
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])

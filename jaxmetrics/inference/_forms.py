@@ -11,16 +11,14 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
-from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
+from jaxmetrics.inference._influence.clusters import Clusters, sums_and_items, variances_and_draws
 from jaxmetrics.inference._influence.numbers_of_draws import numbers_of_draws
-from jaxmetrics.inference._influence.sizes import Sizes, sizes_of
+from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import moments_of
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.clustered import (
     OfClusters,
-    draws_of_clusters,
     logit_t_of_clusters,
     moments_of_clusters,
 )
@@ -107,7 +105,7 @@ def limits_by_clusters(
     sums, alone = sums_and_items(form.metric, items, ids)
     chosen, arrays = choose(form.metric)
     sizes = sizes_of(items, ids, sums.estimate.ndim)
-    found, draws = _of_clusters(*near_tree((sums, alone, sizes)))
+    found, draws = variances_and_draws(*near_tree((sums, alone, sizes)))
     rule = None if form.name == "logit" else form.rule
     at = np.float64(level)
     numbers = () if rule is None else numbers_of_draws(form.metric, items, draws, at)
@@ -140,23 +138,6 @@ def _limits(
     low, high = rule(moments, level, numbers, options)
     error = rules.standard_error(moments)
     return _values((moments.estimate, low, high, error), options, value_of)
-
-
-@library_program()
-def _of_clusters(sums: Sums, alone: Alone, sizes: Sizes) -> tuple[OfClusters, tuple[Array, Array]]:
-    """The variances by clusters, and the draws of both classes."""
-    library = numerics.namespace(sums.of_classes)
-    of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
-    negatives, positives, total = (
-        rules.unrounded(library.sum(x**2, axis=-1), sums.estimate)
-        for x in (*of_classes, sum(of_classes))
-    )
-    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
-    variances = rules.unrounded(alone.variances, sums.estimate[..., None])
-    by_class = (library.moveaxis(x, -1, 0) for x in alone._replace(variances=variances))
-    given = zip((negatives, positives), *by_class, strict=True)
-    n0, n1 = (draws_of_clusters(sums.estimate, found.ratio, *x) for x in given)
-    return found, (n0, n1)
 
 
 @library_program("chosen", "rule", "value_of")

@@ -129,9 +129,10 @@ def pairs_of(
     has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has m + 4 degrees of
     freedom, with m = n_0 max_fpr. W is L_0 with the variances of power laws, as in
     `areas.partial_auc`. A recall has M + 4 degrees of freedom, with the number M of negatives
-    between the ends of the chord whose slope it uses. Here n_0 is the number of items also with
-    clusters. For other metrics V_0 has 2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the
-    kurtosis of the negatives' influence: (n_0 - 1) / 10 for average precision.
+    between the ends of the chord whose slope it uses. With clusters n_0 is here the smallest number
+    of the models' draws, as of `draws_of_clusters`. For other metrics V_0 has
+    2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives' influence:
+    (n_0 - 1) / 10 for average precision.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(only_number, covariance.sizes)
@@ -163,8 +164,8 @@ def pairs_of(
             both = zip(added, allowed(*map(only_number, covariance.items)), strict=True)
             added = [(1 - mixed) * x + mixed * y for x, y in both]
         if bounds.max_fpr is not None:
-            n_items = n0 if covariance.items is None else only_number(covariance.items[0])
-            window = _of_window(bounds, share, of_classes[0], n_items, moves)
+            drawn = n0 if covariance.draws is None else library.min(covariance.draws)
+            window = _of_window(bounds, share, of_classes[0], drawn, moves)
             added[0] += window.variance
             k0 = library.minimum(n0, window.df + 1)
         else:

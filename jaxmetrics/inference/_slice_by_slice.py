@@ -115,7 +115,7 @@ def pairs_by_slice(form: Form, slices: list[Slice], bounds: Range | None) -> Pai
 
     def of_slice(part: Slice) -> Pairs:
         metric, bounds_in_slice = in_steps(form.metric, part.items, bounds)
-        estimate, covariance = near_tree(covariance_of(metric, part.items, part.clusters))
+        estimate, covariance = near_tree(covariance_of(metric, part.items, part.clusters, bounds))
         return pairs_of(estimate, covariance, bounds_in_slice, None)
 
     return stacked([*map(of_slice, slices)], bounds, len(slices[0].items.scores))

@@ -353,3 +353,15 @@ def test_slices_tell_of_heavy_negatives(data):
         warnings.filterwarnings("error", message="a negative weighs")
         of(jm.average_precision, 3)
         of(jm.roc_auc, 20)
+
+
+def test_copies_in_clusters_are_as_one_item(rng):
+    """Within a limit, too, where five copies of a negative are no five negatives."""
+    labels = np.arange(120) % 3 == 0
+    scores = rng.normal(size=(2, 120)) + labels
+    metric = partial(jm.partial_auc, max_fpr=0.05)
+    one = jm.compare(metric, scores, labels)
+    copies = scores.repeat(5, axis=1), labels.repeat(5)
+    found = jm.compare(metric, *copies, clusters=np.arange(120).repeat(5))
+    np.testing.assert_allclose(found.low, one.low, rtol=1e-5)
+    np.testing.assert_allclose(found.p_value, one.p_value, rtol=1e-4)

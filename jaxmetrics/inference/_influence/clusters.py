@@ -16,8 +16,10 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.items import batch_of, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, HostArray, Items
+from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import derivatives_of_items
+from jaxmetrics.inference._intervals.clustered import OfClusters, draws_of_clusters
 from jaxmetrics.inference._intervals.effective import kept_and_df, kish
 from jaxmetrics.inference._intervals.rules import sixth_of_skewness, unrounded
 
@@ -90,6 +92,24 @@ def _error_of(estimate: Array, of_classes: Array) -> Array:
 @library_program()
 def _skewness_of(of_classes: Array) -> Array:
     return sixth_of_skewness(numerics.namespace(of_classes).sum(of_classes, axis=-2))
+
+
+@library_program()
+def variances_and_draws(
+    sums: Sums, alone: Alone, sizes: tuple[Array, Array, Array]
+) -> tuple[OfClusters, tuple[Array, Array]]:
+    """The variances by clusters, and the draws of both classes."""
+    library = numerics.namespace(sums.of_classes)
+    of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
+    negatives, positives, total = (
+        unrounded(library.sum(x**2, axis=-1), sums.estimate) for x in (*of_classes, sum(of_classes))
+    )
+    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
+    variances = unrounded(alone.variances, sums.estimate[..., None])
+    by_class = (library.moveaxis(x, -1, 0) for x in alone._replace(variances=variances))
+    given = zip((negatives, positives), *by_class, strict=True)
+    n0, n1 = (draws_of_clusters(sums.estimate, found.ratio, *x) for x in given)
+    return found, (n0, n1)
 
 
 @library_program("n_clusters")

@@ -8,12 +8,20 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import near
+from jaxmetrics._base.host import near, near_tree
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.record import MetricLike, choose
-from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
+from jaxmetrics.inference._influence.clusters import (
+    Alone,
+    Clusters,
+    Sums,
+    sums_and_items,
+    sums_of_clusters,
+    variances_and_draws,
+)
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import errors_of_items
+from jaxmetrics.inference._intervals.ranges import Range
 
 
 class Covariance(NamedTuple):
@@ -27,6 +35,8 @@ class Covariance(NamedTuple):
       sizes: the effective numbers of negatives, positives and all items, or of clusters with them.
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
       items: the effective numbers of negatives and positives, where `sizes` are of clusters.
+      draws: `[models]`, the number of independent negatives that would vary as much as the clusters
+        do; None without clusters, or where nobody asked.
     """
 
     total: Array
@@ -34,6 +44,7 @@ class Covariance(NamedTuple):
     sizes: tuple[Any, Any, Any]
     mixed: Any
     items: tuple[Any, Any] | None = None
+    draws: Any = None
 
 
 def taken_for_known(total: Array) -> Covariance:
@@ -43,25 +54,47 @@ def taken_for_known(total: Array) -> Covariance:
 
 
 def covariance_of(
-    metric: MetricLike, items: Items, clusters: Clusters | None
+    metric: MetricLike, items: Items, clusters: Clusters | None, bounds: Range | None = None
 ) -> tuple[Array, Covariance]:
-    """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode."""
+    """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode.
+
+    With the `bounds` of a metric of the negatives within a limit, draws are counted, too.
+    """
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
+    draws: Any = None
     if clusters is None:
         estimate, errors = errors_of_items(metric, items)
         positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
         total, of_classes = _products_of_items(errors, positive)
         mixed: Any = np.float64(0)
     else:
-        sums = sums_of_clusters(metric, items, clusters)
+        if bounds is None or bounds.max_fpr is None:
+            sums = sums_of_clusters(metric, items, clusters)
+        else:
+            sums, alone = sums_and_items(metric, items, clusters)
+            draws = _negatives_drawn(sums, alone, items, clusters, bounds)
         estimate, mixed = sums.estimate, sums.mixed
         total, of_classes = _products_of_clusters(sums.of_classes)
     sizes = sizes_of(items, clusters, estimate.ndim)
     found = Covariance(total, of_classes, (*sizes,), mixed)
     if clusters is not None:
-        found = found._replace(items=sizes_of(items, None, estimate.ndim)[:2])
+        found = found._replace(items=sizes_of(items, None, estimate.ndim)[:2], draws=draws)
     return estimate, found
+
+
+def _negatives_drawn(
+    sums: Sums, alone: Alone, items: Items, clusters: Clusters, bounds: Range
+) -> Array:
+    """`[models]`, `Covariance.draws`; `bounds` are those of the metric."""
+    unit = bounds.high - bounds.low
+    of_share = sums._replace(
+        estimate=bounds.share_of(sums.estimate), of_classes=sums.of_classes / unit
+    )
+    alone = alone._replace(variances=alone.variances / unit**2)
+    sizes = (*sizes_of(items, clusters, sums.estimate.ndim),)
+    _, (negatives, _) = variances_and_draws(*near_tree((of_share, alone, sizes)))
+    return negatives
 
 
 @library_program()
