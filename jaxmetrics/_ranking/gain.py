@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
+from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.numerics import divide, largest_weight, namespace
 from jaxmetrics._base.sorting import scores_of_keys, take
 from jaxmetrics._base.types import Array
@@ -49,8 +53,9 @@ def dcg(
       num_segments: the number of lists; required where `segments` are traced. Without it, and with
         an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
-      gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
-      discount: a factor of the gains, as a function of the ranks from 1; None: 1 / log2(r + 1).
+      gain: "linear", the label; "exponential", 2^label - 1; or a function of the array of labels.
+      discount: a factor of the gains, as a function of the array of ranks from 1; None:
+        1 / log2(r + 1).
       ties: "average", the exact mean over all orders of tied documents; "index", the document of
         the lower index first.
 
@@ -110,9 +115,9 @@ def ndcg(
       num_segments: the number of lists; required where `segments` are traced. Without it, and with
         an id of n or more, lists are numbered: list i has the id `np.unique(segments)[i]`.
       k: how many ranks count: one int, or several, which add a last axis; None: all ranks.
-      gain: "linear", the label; "exponential", 2^label - 1; or a function of the labels.
-      discount: a factor of the gains, as a function of the ranks from 1 that does not rise; None:
-        1 / log2(r + 1).
+      gain: "linear", the label; "exponential", 2^label - 1; or a function of the array of labels.
+      discount: a factor of the gains, as a function of the array of ranks from 1, that does not
+        rise and is not negative; None: 1 / log2(r + 1).
       ties: "average", the exact mean over all orders of tied documents, which is scikit-learn's
         default; "index", the document of the lower index first.
       empty: the value of a list without relevant documents: 0, as in scikit-learn; 1, as in
@@ -124,7 +129,8 @@ def ndcg(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; k is below 1, a label is
         negative, NaN, or above 1,023 under exponential gain, the highest label of a list is beyond
-        the range of weights, or a segment is not in 0 to num_segments - 1.
+        the range of weights, the discount rises or is negative at a rank up to the number of items,
+        or a segment is not in 0 to num_segments - 1.
 
     NaN where a valid score or traced label is NaN, or a gain is negative or above 1e288; for all
     lists of a row if a traced id of a valid item is out of range. Time O(n log n), memory O(n).
@@ -145,6 +151,7 @@ def ndcg(
     unit = 2.0**-128 if gain == "exponential" else 1.0
     gains = unit * _gains(lists.labels, gain)
     ranking = lists.ranking(k)
+    _refuse_rise(discount, len(ranking.rank) if k is None else min(len(ranking.rank), np.max(k)))
     if callable(gain):  # a function may give a lower label the higher gain
         keys = falling_keys(gains, lists.valid, lists.segment)[: len(ranking.item)]
         falling = scores_of_keys(keys, gains)
@@ -265,20 +272,61 @@ def at_places(lists: Lists, ranking: Ranking, values: Array, ties: str) -> Array
 
 
 def _gains(labels: Array, gain: Gain) -> Array:
-    function = gain if callable(gain) else GAINS[gain]
-    given: Any = function(labels.astype(np.float64))
-    if np.isscalar(given):  # the same for all grades
-        given = np.full(labels.shape, given)
-    found: Array = given.astype(np.float64)
-    return found
+    grades: Array = labels.astype(np.float64)
+    return _of_user("gain", gain, grades) if callable(gain) else GAINS[gain](grades)
 
 
 def _dcg(lists: Lists, ranking: Ranking, gains: Array, discount: Discount, k: Places) -> Array:
     """DCG of gains `[places]`, in the order of the ranking."""
-    worth = lists.of_rank(ranking, _by_logarithm if discount is None else discount)
-    return lists.total_at(ranking, gains * worth, k)
+    return lists.total_at(ranking, gains * lists.of_rank(ranking, _factors(discount)), k)
+
+
+def _factors(discount: Discount) -> Callable[[Array], Array]:
+    return _by_logarithm if discount is None else partial(_of_user, "discount", discount)
 
 
 def _by_logarithm(rank: Array) -> Array:
     worth: Array = 1 / namespace(rank).log2(rank + 1)
     return worth
+
+
+def _of_user(name: str, function: Callable[[Array], Any], values: Array) -> Array:
+    """A user's function of the array of all labels, or ranks; it may return one number for all."""
+    how = (
+        f"{name} must be a function of an array x: write jax.numpy.where(x > 1, x, 0) for a "
+        "condition, jax.numpy.log2 for one of numpy or math, and "
+        "jax.numpy.array(table)[x.astype(int)] for a table"
+    )
+    try:
+        given = function(values)
+        found = jnp.asarray(given, np.float64)
+    except Exception as error:
+        raise TypeError(f"{how}; it failed with {type(error).__name__}") from error
+    if not (np.isscalar(given) or found.shape == values.shape):
+        shapes = f"{list(values.shape)} it returned {list(found.shape)}"
+        raise TypeError(f"{how}; of an array {shapes}")
+    return jnp.broadcast_to(found, values.shape)
+
+
+def _refuse_rise(discount: Discount, n_ranks: int) -> None:
+    """Refuse a discount that rises or is negative: then falling gains are not the best order.
+
+    This runs while a program is traced, once, where ranks are known.
+    """
+    if discount is None:
+        return
+    with jax.ensure_compile_time_eval():
+        worth = _factors(discount)(jnp.arange(1.0, n_ranks + 1))
+    if not is_concrete(worth):
+        raise TypeError("discount depends on a traced value: use numbers that are known")
+    factors = np.asarray(worth)
+    most = np.append(np.inf, factors[:-1] * (1 + 1e-6))  # float32 may rise by rounding
+    refused = (factors > most) | (factors < 0)
+    if refused.any():
+        at = int(refused.argmax())
+        before = f" after {factors[at - 1]:g}" if at else ""
+        raise ValueError(
+            f"discount of nDCG must not rise or be negative at ranks 1 to {n_ranks}, got "
+            f"{factors[at]:g}{before} at rank {at + 1}: write lambda rank: 1 / rank, or "
+            "jax.numpy.maximum(0, ...) of a discount that ends, or take dcg"
+        )

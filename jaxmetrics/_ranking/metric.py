@@ -164,17 +164,7 @@ def list_metric(
                 asked = asked._replace(num_segments=1 << ((count or 1) - 1).bit_length())
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
-            try:
-                value: Array = _values_of_lists(
-                    documents, asked, np.dtype(numerics.default_float())
-                )
-            except jax.errors.TracerArrayConversionError as error:
-                if not any(map(callable, chosen.values())):
-                    raise
-                raise TypeError(
-                    "gain and discount must be functions of JAX's arrays: write jax.numpy for "
-                    "numpy in them, such as jax.numpy.square"
-                ) from error
+            value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))
             if rounded:
                 values = np.asarray(value)
                 values = values[..., :count, :] if asked.several else values[..., :count]

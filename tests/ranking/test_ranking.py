@@ -363,12 +363,3 @@ def test_exponential_gain_of_low_grades(unit):
 def test_exponential_gain_of_grades_that_would_vanish_is_refused():
     with pytest.raises(ValueError, match="the highest of labels must be from 1e-28"):
         jm.ndcg([0.1, 0.2], [1e-300, 0], gain="exponential")
-
-
-@pytest.mark.parametrize("name", ["gain", "discount"])
-def test_functions_of_numpy_are_refused_in_words(name):
-    def squared(x):
-        return np.asarray(x) ** 2
-
-    with pytest.raises(TypeError, match="gain and discount must be functions of JAX's arrays"):
-        jm.ndcg([3.0, 2.0, 1.0], [2, 1, 0], **{name: squared})
