@@ -13,12 +13,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks import as_array, check_alignment, check_count, check_fits, wide_ids
+from jaxmetrics._base.checks import (
+    as_array,
+    check_alignment,
+    check_count,
+    check_fits,
+    empty_as_ids,
+    wide_ids,
+)
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.host import as_numpy, in_threads, is_concrete, near
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 NO_LABEL_16 = (1 << 16) - 1  # -1 in 16 bits; NumPy sorts 16-bit ids in a third of the time
+LEAST_PROPENSITY = np.finfo(np.float32).tiny  # below it, 1 / p may be beyond float32
 _CHUNK = 1 << 19  # ids that one thread checks at a time, within its cache
 
 
@@ -53,11 +61,12 @@ def check_label_sets(
     groups: ArrayLike | None = None,
     num_groups: int | None = None,
     n_labels: int | None = None,
+    source: str = "n_labels",
 ) -> LabelSets:
-    """The ids and groups, checked to fit together."""
-    with double_precision():
-        ids = {"predicted": _ids("predicted", predicted), "relevant": _ids("relevant", relevant)}
-    check_alignment({"predicted": predicted, "relevant": relevant}, by_rows=True)
+    """The ids and groups, checked to fit together; `source` is what gives the number of labels."""
+    given = {"predicted": predicted, "relevant": relevant}
+    ids = {name: label_ids(name, value) for name, value in given.items()}
+    check_alignment(given, by_rows=True)
     described = ", ".join(f"{name} {list(array.shape)}" for name, array in ids.items())
     ranked, truth = ids["predicted"], ids["relevant"]
     if min(ranked.ndim, truth.ndim) < 2 or ranked.shape[-2] != truth.shape[-2]:
@@ -75,8 +84,13 @@ def check_label_sets(
     if n_labels is not None:
         check_count("n_labels", n_labels)
     of_label, count = check_groups(groups, num_groups)
-    limit, source = n_labels, "n_labels"
+    limit = n_labels
     if of_label is not None:
+        if n_labels not in (None, len(of_label)):
+            raise ValueError(
+                f"{source} and len(groups) must be the same, got {n_labels} and {len(of_label)}: "
+                "both have an entry for each label, also for those that do not occur"
+            )
         limit, source = len(of_label), "len(groups)"
     for name, array in ids.items():
         _check_ids(name, array, limit, source)
@@ -84,23 +98,50 @@ def check_label_sets(
     return LabelSets(ranked, truth, of_label, count, n_labels, checked)
 
 
-def _ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
+@double_precision()  # keeps 64-bit ids in 64 bits
+def label_ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
     """The ids as int32, or as int64 if they are given in 64 bits or as uint32."""
+    if hasattr(value, "tolil"):
+        raise TypeError(
+            f"{name} must be lists of label ids, got a sparse matrix: for the columns of its "
+            f"entries write numpy.array([*itertools.zip_longest(*{name}.tolil().rows, "
+            f"fillvalue=-1)]).T, for the k best of scores numpy.argsort(-{name}.toarray())[:, :k]"
+        )
     try:
         array = as_array(name, value)
     except ValueError as error:
         raise ValueError(f"{error}; pad lists with -1 to one length") from None
-    if not array.size and array.dtype == np.float64:  # such as [[], []]
-        return array.astype(np.int32)
+    array = empty_as_ids(array)
     if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
             f"{name} must hold label ids, which are whole numbers, got {array.dtype}: write "
             f"{name}.astype(int) for ids, numpy.argsort(-scores) for scores, or the indices of the "
             "ones for a matrix of 0 and 1"
         )
+    if jnp.issubdtype(array.dtype, jnp.unsignedinteger):
+        _check_unsigned(name, array)
     if array.dtype == np.uint32 or array.dtype.itemsize == 8:
         return array.astype(np.int64, copy=False)
     return wide_ids(array)
+
+
+def _check_unsigned(name: str, ids: HostOrDeviceArray) -> None:
+    """Refuse an id that may have been -1, or that int64 does not hold."""
+    if not is_concrete(ids) or not ids.size:
+        return
+    with jax.ensure_compile_time_eval():
+        high, most = int(near(ids).max()), np.iinfo(ids.dtype).max
+    if high == most:
+        raise ValueError(
+            f"{name} is {ids.dtype} and holds {high}, which is what -1 becomes: unsigned ids "
+            "cannot hold -1: pad signed ids"
+            + (f", or write {name}.astype(int) if {high} is a label" if high < 2**63 else "")
+        )
+    if high >= 2**63:
+        raise ValueError(
+            f"{name} must hold label ids below 2^63, got {high}: number the labels with "
+            "numpy.unique(ids, return_inverse=True)[1]"
+        )
 
 
 def check_groups(
@@ -245,7 +286,7 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
 
 
 def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
-    """The propensities `[n_labels]`, checked to be in (0, 1]."""
+    """The propensities `[n_labels]`, checked to be from LEAST_PROPENSITY to 1."""
     with double_precision():
         array = _of_labels("propensities", propensities)
     if array.ndim != 1 or not array.size:
@@ -254,7 +295,10 @@ def check_propensities(propensities: ArrayLike) -> HostOrDeviceArray:
         )
     if is_concrete(array):
         host = as_numpy(array)
-        valid = (host > 0) & (host <= 1)
+        valid = (host >= LEAST_PROPENSITY) & (host <= 1)
         if not valid.all():
-            raise ValueError(f"propensities must be in (0, 1], got {host[~valid][0]}")
+            raise ValueError(
+                f"propensities must be in (0, 1] and at least {LEAST_PROPENSITY:.2g}, got "
+                f"{host[~valid][0]}"
+            )
     return array

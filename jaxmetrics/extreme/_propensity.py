@@ -13,7 +13,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import check_reduce, cutoff_array, discounts
-from jaxmetrics.extreme._inputs import check_label_sets, check_propensities
+from jaxmetrics.extreme._inputs import LEAST_PROPENSITY, check_label_sets, check_propensities
 from jaxmetrics.extreme._matching import Matches, by_group, match, over_columns, rows_of, shaped
 
 
@@ -64,12 +64,12 @@ def propensity_scored_precision_at_k(
       before these: `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
-        predicted or relevant label has no propensity, a list has a label twice, groups are not as
-        many as propensities, or k is below 1.
+      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1] or
+        below 1.2e-38, a predicted or relevant label has no propensity, a list has a label twice,
+        groups are not as many as propensities, or k is below 1.
 
     NaN where no instance has relevant labels (in the group), or where a traced propensity of a
-    relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory
+    relevant label is not in (0, 1] or below 1.2e-38. Time O(n (K + L) (L + num_groups)), memory
     O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
@@ -119,12 +119,12 @@ def propensity_scored_ndcg_at_k(
       before these: `[..., n]`, `[..., n, num_groups]`.
 
     Raises:
-      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1], a
-        predicted or relevant label has no propensity, a list has a label twice, groups are not as
-        many as propensities, or k is below 1.
+      TypeError, ValueError: as the conventions list under Errors; a propensity is not in (0, 1] or
+        below 1.2e-38, a predicted or relevant label has no propensity, a list has a label twice,
+        groups are not as many as propensities, or k is below 1.
 
     NaN where no instance has relevant labels (in the group), or where a traced propensity of a
-    relevant label is not in (0, 1]. Time O(n (K + L) (L + num_groups)), memory
+    relevant label is not in (0, 1] or below 1.2e-38. Time O(n (K + L) (L + num_groups)), memory
     O(n (L + num_groups)), as for `precision_at_k`.
 
     Example:
@@ -153,12 +153,9 @@ def _propensity_scored(
     discounted: bool,
 ) -> Any:
     known = check_propensities(propensities)
-    sets = check_label_sets(predicted, relevant, groups, num_groups, len(known))
-    if sets.groups is not None and sets.groups.shape != known.shape:
-        raise ValueError(
-            "propensities and groups must have an entry for each label, got propensities "
-            f"{list(known.shape)} and groups {list(sets.groups.shape)}"
-        )
+    sets = check_label_sets(
+        predicted, relevant, groups, num_groups, len(known), "len(propensities)"
+    )
     cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
     found = match(sets, max(cutoffs) if sets.groups is None else None)
@@ -181,7 +178,7 @@ def _ratios(
     dtype: Any,
 ) -> Any:
     propensities = propensities.astype(jnp.float64)
-    allowed = (propensities > 0) & (propensities <= 1)
+    allowed = (propensities >= LEAST_PROPENSITY) & (propensities <= 1)
     inverse = 1 / jnp.where(allowed, propensities, jnp.nan)
     label = jnp.where(found.groups >= 0, ids.T, 0)
     gains = entries_at(inverse, label)
@@ -207,7 +204,7 @@ def _ratios(
             )
             return gain.reshape(len(gain), *shape)
 
-        # A propensity out of (0, 1] makes the result NaN whether its label is a hit or not.
+        # A propensity that is not allowed makes the result NaN whether its label is a hit or not.
         most = gained(best, best_gains)
         had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
         if reduce is not None:

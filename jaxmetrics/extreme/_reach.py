@@ -50,7 +50,8 @@ def k_for_recall(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; n_labels is missing without
-        `groups`, or 2^30 or more; a label is twice in a list, or min_recall is not in [0, 1].
+        `groups`, not their length, or 2^30 or more; a label is twice in a list, or min_recall is
+        not in [0, 1].
 
     An instance without relevant labels (in the group) is NaN, and the median leaves it out. The
     result is NaN without other instances, or if a traced min_recall is not in [0, 1]. Time

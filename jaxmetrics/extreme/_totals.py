@@ -13,7 +13,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.extreme._cutoffs import cutoff_array
-from jaxmetrics.extreme._inputs import check_label_sets
+from jaxmetrics.extreme._inputs import check_label_sets, label_ids
 from jaxmetrics.extreme._matching import (
     ENDED,
     Matches,
@@ -75,7 +75,8 @@ def prediction_proportions_at_k(
             "groups is missing: pass the group of each label, for example from label_deciles"
         )
     if relevant is None:
-        relevant = np.full((*np.shape(predicted)[:-1], 1), -1, np.int32)
+        predicted = label_ids("predicted", predicted)
+        relevant = np.full((*predicted.shape[:-1], 1), -1, np.int32)
     sets = check_label_sets(predicted, relevant, groups, num_groups)
     cutoffs, one = checks.check_cutoffs("k", k)
     shape, places = sets.predicted.shape[:-1], max(sets.predicted.shape[-1], 1)

@@ -17,6 +17,7 @@ from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 _ARRAYS = (np.ndarray, jax.Array)
+_LABEL_IDS = ("predicted", "relevant")  # of jaxmetrics.extreme, padded with -1
 
 
 def all_valid(valid: Any, mask: Any) -> bool:
@@ -68,6 +69,11 @@ def wide_ids(ids: HostOrDeviceArray) -> HostOrDeviceArray:
     """Whole numbers in 32 bits or more: 8 or 16 may not hold the number of ids, which are compared
     with it."""
     return ids.astype(np.int32) if ids.dtype.itemsize < 4 else ids
+
+
+def empty_as_ids(array: HostOrDeviceArray) -> HostOrDeviceArray:
+    """Ids; those of an empty list, of which NumPy makes float64, as int32."""
+    return array.astype(np.int32) if not array.size and array.dtype == np.float64 else array
 
 
 def _stacked(name: str, value: dict[Any, ArrayLike]) -> HostOrDeviceArray:
@@ -168,8 +174,8 @@ def refuse_masked(name: str, value: ArrayLike) -> None:
         if isinstance(part, np.ma.MaskedArray) and np.ma.is_masked(part):
             whole = name if part is value else f"numpy.ma.stack({name})"
             way = f"{whole}.data with where=~numpy.ma.getmaskarray({whole})"
-            if name == "where":
-                way = f"{whole}.filled(False)"
+            if name in ("where", *_LABEL_IDS):
+                way = f"{whole}.filled({-1 if name in _LABEL_IDS else False})"
             raise TypeError(f"{part_name} is a masked array, whose mask would be lost: write {way}")
 
 
@@ -191,15 +197,19 @@ def _of_some(name: str, array: HostOrDeviceArray) -> str:
     lacking = isinstance(array, np.ndarray) and any(x is None for x in array.flat)
     if not lacking or name in ("where", "segments", "groups", "index"):
         return ""
+    if name in _LABEL_IDS:
+        return "write -1 in place of None at the end of a list"
     way = f"numpy.array({name}, float)"
-    if name in ("labels", "predictions", "predicted", "relevant"):
+    if name in ("labels", "predictions"):
         way = f"numpy.array({name}) == 1, or the positive class in place of 1,"
     return f"write {way} with where=[x is not None for x in {name}]"
 
 
 def _as_numbers(name: str) -> str:
     """What to write for texts and other objects."""
-    if name in ("labels", "predictions", "predicted", "relevant"):
+    if name in _LABEL_IDS:
+        return f"number the labels from 0, as by numpy.searchsorted(labels, {name}) of sorted ones"
+    if name in ("labels", "predictions"):
         return (
             f"for two classes write {name} == 'yes', where 'yes' is the positive class; for "
             f"several numpy.searchsorted(classes, {name})"

@@ -1,0 +1,82 @@
+"""Label sets that are refused, and what their errors say to write."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from scipy import sparse
+
+import jaxmetrics as jm
+
+PREDICTED, RELEVANT = np.array([[1, -1]]), np.array([[1]])
+precision = partial(jm.extreme.precision_at_k, k=1)
+scored = partial(jm.extreme.propensity_scored_precision_at_k, k=1)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.uint32, np.uint64])
+@pytest.mark.parametrize("library", [np, jnp])
+def test_unsigned_ids_cannot_hold_minus_1(kind, library):
+    """-1 became a label, or, of 64 bits, a label became -1."""
+    with jax.enable_x64(True):
+        ids = library.asarray(PREDICTED.astype(kind))
+        with pytest.raises(ValueError, match="unsigned ids cannot hold -1: pad signed ids"):
+            precision(ids, RELEVANT)
+        with pytest.raises(ValueError, match="relevant is uint"):
+            precision(PREDICTED, ids)
+        assert precision(ids[:, :1], RELEVANT) == 1
+
+
+def test_unsigned_ids_of_64_bits_are_quoted_as_given():
+    with pytest.raises(ValueError, match=r"below 2\^63, got 9223372036854775813"):
+        precision(np.array([[3, 2**63 + 5]], np.uint64), RELEVANT)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "way"),
+    [
+        (np.ma.array(PREDICTED, mask=PREDICTED < 0), r"write predicted.filled\(-1\)"),
+        ([[1, None]], "write -1 in place of None"),
+        ([["a"]], "number the labels from 0"),
+        (sparse.csr_matrix(PREDICTED), r"zip_longest.*for the k best of scores numpy.argsort"),
+    ],
+)
+def test_hints_of_label_ids(predicted, way):
+    with pytest.raises(TypeError, match=way):
+        precision(predicted, RELEVANT)
+
+
+def test_lists_of_a_sparse_matrix_as_the_error_writes_them():
+    import itertools
+
+    relevant = sparse.csr_matrix([[0, 1, 1], [0, 0, 0]])
+    lists = np.array([*itertools.zip_longest(*relevant.tolil().rows, fillvalue=-1)]).T
+    assert lists.tolist() == [[1, 2], [-1, -1]]
+
+
+def test_proportions_of_lists_that_differ_in_length():
+    with pytest.raises(ValueError, match="pad lists with -1"):
+        jm.extreme.prediction_proportions_at_k([[1], [1, 2]], k=1, groups=[0, 0, 1, 1])
+
+
+def test_the_number_of_labels_is_that_of_what_is_given():
+    with pytest.raises(ValueError, match=r"below len\(propensities\) = 3, got 5"):
+        scored([[5]], RELEVANT, propensities=[1, 0.5, 0.5])
+    with pytest.raises(ValueError, match=r"n_labels and len\(groups\) must be the same, got 100"):
+        jm.extreme.k_for_recall(
+            PREDICTED, RELEVANT, min_recall=1, groups=[0, 0, 1, 1], n_labels=100
+        )
+    with pytest.raises(ValueError, match=r"len\(propensities\) and len\(groups\) must be"):
+        scored(PREDICTED, RELEVANT, propensities=[1, 0.5], groups=[0, 0, 1])
+
+
+@pytest.mark.parametrize("least", [5e-309, 1e-39, np.float32(1e-39)])
+def test_propensities_whose_inverse_is_infinite(least):
+    with pytest.raises(ValueError, match=r"at least 1.2e-38, got"):
+        scored(PREDICTED, RELEVANT, propensities=np.array([1, least]))
+    parts = scored(PREDICTED, RELEVANT, propensities=[1, 1.2e-38], reduce=None)
+    assert np.isfinite(parts.weights).all()
+    assert np.isnan(
+        jax.jit(lambda p: scored(PREDICTED, RELEVANT, propensities=p))(jnp.array([1, least]))
+    )
