@@ -144,3 +144,9 @@ def test_the_number_of_lists_may_be_given_or_found(metric):
     scores, grades, ids = rng.random((40, 90)), rng.integers(0, 3, 90), np.sort(np.arange(90) % 11)
     given = metric(scores, grades, segments=ids, num_segments=11)
     np.testing.assert_array_equal(metric(scores, grades, segments=ids), given)
+
+
+def test_empty_lists_are_no_items(recwarn):
+    """NumPy makes float64 of them."""
+    assert jm.ndcg([], [], segments=[]).tolist() == [0]
+    assert not recwarn.list

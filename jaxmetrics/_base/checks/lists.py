@@ -9,7 +9,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import as_array, as_arrays, check_shapes, extremes, wide_ids
+from jaxmetrics._base.checks.arrays import (
+    as_array,
+    as_arrays,
+    check_shapes,
+    empty_as_ids,
+    extremes,
+    wide_ids,
+)
 from jaxmetrics._base.checks.items import check_scale
 from jaxmetrics._base.checks.values import (
     check_count,
@@ -76,6 +83,7 @@ def _check_segments(
     Without `num_segments`, ids that are not all below the number of items, such as ids of users,
     become places among the distinct ids.
     """
+    segment = empty_as_ids(segment)
     if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
         raise TypeError(
             f"segments must be whole numbers from 0, got {segment.dtype}: write "
@@ -124,7 +132,7 @@ def _warn_of_empty(ids: HostArray, num_segments: int) -> None:
     occurs = np.zeros(num_segments, bool)
     occurs[ids] = True
     some = np.count_nonzero(occurs)
-    if some < _MOST_OCCUR * num_segments:
+    if ids.size and some < _MOST_OCCUR * num_segments:
         warn(
             f"segments has {some:,} of the ids 0 to {num_segments - 1:,}, and all others are lists "
             "without items, which a mean would count: number the lists with "
