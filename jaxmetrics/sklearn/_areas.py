@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from jaxmetrics._roc.averaging import multilabel, one_vs_one
 from jaxmetrics.sklearn._inputs import (
     check_array,
     check_consistent_length,
+    check_options,
     checked_scores,
     checked_weights,
     classes_of_columns,
@@ -101,11 +103,12 @@ def average_precision_score(
 
     Reference: scikit-learn's `sklearn.metrics.average_precision_score`.
     """
+    check_options(y_true=y_true, y_score=y_score, average=average, pos_label=pos_label)
     kind = type_of_target(y_true, input_name="y_true")
     truth = np.asarray(y_true)
     if kind == "binary":
         present = np.unique(truth)
-        if len(present) == 2 and pos_label not in present:
+        if (len(present) == 2 or pos_label is None) and pos_label not in present:
             raise ValueError(
                 f"pos_label={cut(str(pos_label))} is not a valid label. It should be one of "
                 f"{present}"
@@ -173,10 +176,12 @@ def roc_auc_score(
 
     Reference: scikit-learn's `sklearn.metrics.roc_auc_score`.
     """
+    check_options(y_true=y_true, y_score=y_score, average=average)
+    check_options(multi_class=multi_class, labels=labels)
     kind = type_of_target(y_true, input_name="y_true")
     truth = check_array(y_true, ensure_2d=False, dtype=None)
     scores = check_array(y_score, ensure_2d=False)
-    if max_fpr is not None and not 0 < max_fpr <= 1:
+    if max_fpr is not None and not (isinstance(max_fpr, Real) and 0 < max_fpr <= 1):
         raise ValueError(f"Expected max_fpr in range (0, 1], got: {max_fpr!r}")
     if kind == "multiclass" or (kind == "binary" and scores.ndim == 2 and scores.shape[1] > 2):
         if max_fpr not in (None, 1.0):
@@ -254,8 +259,6 @@ def _averaged_over_labels(
     needs_both: bool = False,
 ) -> Any:
     """The average of the metric over the columns `[n, labels]`; warns if one lacks a class."""
-    if average not in (None, "micro", "macro", "weighted", "samples"):
-        raise ValueError(f"average has to be one of {(None, 'micro', 'macro', 'weighted')}")
     check_consistent_length(truth, scores, sample_weight)
     weights = None if sample_weight is None else column_or_1d(sample_weight)
     weights = checked_weights(weights, len(truth))

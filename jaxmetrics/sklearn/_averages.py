@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +14,7 @@ from jaxmetrics._base.quoting import cut
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics._predictions.counting import Outcomes
-from jaxmetrics.sklearn._inputs import UndefinedMetricWarning
+from jaxmetrics.sklearn._inputs import UndefinedMetricWarning, check_options
 from jaxmetrics.sklearn._targets import Targets, checked_targets, class_indices, outcomes_of_targets
 
 _AVERAGES = (None, "micro", "macro", "weighted", "samples")
@@ -275,6 +276,7 @@ def _averaged_over_classes(
     how: _Averaging,
 ) -> Any:
     labels, pos_label, average, sample_weight, zero_division, as_dict = how
+    check_options(labels=labels, pos_label=pos_label, sample_weight=sample_weight)
     _check_options(metric, average, zero_division, as_dict)
     targets = checked_targets(y_true, y_pred, sample_weight)
     names = _names(targets, labels, pos_label, average)
@@ -298,13 +300,14 @@ def _averaged_over_classes(
 def _check_options(metric: Any, average: str | None, zero_division: Any, as_dict: bool) -> None:
     if average not in (*_AVERAGES, "binary"):
         raise ValueError(f"average has to be one of {_AVERAGES}")
-    is_nan = isinstance(zero_division, float) and math.isnan(zero_division)
-    if not is_nan and (isinstance(zero_division, bool) or zero_division not in ("warn", 0, 1)):
+    is_nan = isinstance(zero_division, Real) and zero_division != zero_division
+    is_known = isinstance(zero_division, (Real, str)) and zero_division in ("warn", 0, 1)
+    if not (is_nan or is_known):
         raise ValueError(f"zero_division must be 'warn', 0, 1 or nan, got {zero_division!r}")
     if as_dict and average is not None:
         raise ValueError(f"as_dict needs one value a class: write average=None, not {average!r}")
     beta = metric.keywords["beta"] if isinstance(metric, partial) else 1
-    if isinstance(beta, str) or not beta >= 0:
+    if not (isinstance(beta, Real) and float(beta) >= 0):
         raise ValueError(f"beta must be a number of at least 0, got {beta!r}")
 
 
@@ -335,7 +338,7 @@ def _names(
         raise ValueError(
             "Samplewise metrics are not available outside of multilabel classification."
         )
-    names = targets.classes if labels is None else np.asarray(labels)
+    names = targets.classes if labels is None else np.ravel(labels)
     if targets.multilabel:
         names = names if names.size else targets.classes[:0]  # [] holds floats: they index nothing
         last = targets.truth.shape[1] - 1

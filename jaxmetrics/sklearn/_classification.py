@@ -12,7 +12,7 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._predictions.confusion import matrix_of
 from jaxmetrics._predictions.confusion import matthews_corrcoef as _matthews_corrcoef
 from jaxmetrics._predictions.counting import Decisions
-from jaxmetrics.sklearn._inputs import in_float64
+from jaxmetrics.sklearn._inputs import check_options, in_float64
 from jaxmetrics.sklearn._targets import (
     Targets,
     checked_targets,
@@ -62,6 +62,7 @@ def confusion_matrix(
 
     Reference: scikit-learn's `sklearn.metrics.confusion_matrix`.
     """
+    check_options(y_true=y_true, y_pred=y_pred, labels=labels)
     if normalize not in ("true", "pred", "all", None):
         raise ValueError(
             f"normalize must be one of {{'true', 'pred', 'all', None}}, got {normalize}"
@@ -114,8 +115,8 @@ def accuracy_score(
       A float.
 
     Raises:
-      ValueError: targets are of different kinds or do not hold classes, or lengths differ.
-      ZeroDivisionError: weights sum to 0 and some are negative.
+      ValueError: targets are of different kinds or do not hold classes, lengths differ, or a weight
+        is negative.
 
     Never NaN. Time O(n log n), memory O(n); both O(n labels) for `[n, labels]`.
 
@@ -126,14 +127,13 @@ def accuracy_score(
 
     Reference: scikit-learn's `sklearn.metrics.accuracy_score`.
     """
+    check_options(normalize=normalize, sample_weight=sample_weight)
     targets = checked_targets(y_true, y_pred, sample_weight, as_indices=False)
     alike = targets.truth == targets.said
     rows = alike.all(axis=1) if targets.multilabel else alike
     right, wrong = counted_rows(rows, targets.summable)
     if not normalize:
         return float(right)
-    if right + wrong == 0:
-        raise ZeroDivisionError("Weights sum to zero, can't be normalized")
     return float(right / (right + wrong))
 
 
@@ -171,6 +171,7 @@ def balanced_accuracy_score(
 
     Reference: scikit-learn's `sklearn.metrics.balanced_accuracy_score`.
     """
+    check_options(y_true=y_true, y_pred=y_pred, adjusted=adjusted)
     targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
     _warn_of_one_class(len(targets.classes))
     outcomes = outcomes_of_targets(targets)
@@ -215,6 +216,7 @@ def matthews_corrcoef(
 
     Reference: scikit-learn's `sklearn.metrics.matthews_corrcoef`.
     """
+    check_options(y_true=y_true, y_pred=y_pred)
     targets = _without_indicators(checked_targets(y_true, y_pred, sample_weight))
     _warn_of_one_class(len(targets.classes))
     size = padded_classes(len(targets.classes))

@@ -10,6 +10,7 @@ from jaxmetrics._base.types import ArrayLike, FloatArray
 from jaxmetrics._roc.curves import bends, changes
 from jaxmetrics._roc.table import score_table
 from jaxmetrics.sklearn._inputs import (
+    check_options,
     checked_scores,
     column_or_1d,
     in_float64,
@@ -57,7 +58,7 @@ def roc_curve(
 
     Reference: scikit-learn's `sklearn.metrics.roc_curve`.
     """
-    fps, tps, thresholds = _points(y_true, y_score, pos_label, sample_weight)
+    fps, tps, thresholds = _points(y_true, y_score, pos_label, sample_weight, drop_intermediate)
     if drop_intermediate:
         rates = (x / (x[-1] or 1) for x in (fps, tps))  # whose rounding is known
         fps, tps, thresholds = _select(bends(*rates), fps, tps, thresholds)
@@ -101,7 +102,7 @@ def precision_recall_curve(
 
     Reference: scikit-learn's `sklearn.metrics.precision_recall_curve`.
     """
-    fps, tps, thresholds = _points(y_true, y_score, pos_label, sample_weight)
+    fps, tps, thresholds = _points(y_true, y_score, pos_label, sample_weight, drop_intermediate)
     if drop_intermediate:
         fps, tps, thresholds = _select(changes(tps), fps, tps, thresholds)
     recall = _rates(tps) if tps[-1] > 0 else np.ones_like(tps)
@@ -146,7 +147,7 @@ def det_curve(
 
     Reference: scikit-learn's `sklearn.metrics.det_curve`.
     """
-    points = _with_origin(*_points(y_true, y_score, pos_label, sample_weight))
+    points = _with_origin(*_points(y_true, y_score, pos_label, sample_weight, drop_intermediate))
     if drop_intermediate:
         points = _select(changes(points[1]), *points)
     fps, tps, thresholds = points
@@ -161,9 +162,15 @@ def det_curve(
 
 
 def _points(
-    y_true: ArrayLike, y_score: ArrayLike, pos_label: Any, sample_weight: ArrayLike | None
+    y_true: ArrayLike,
+    y_score: ArrayLike,
+    pos_label: Any,
+    sample_weight: ArrayLike | None,
+    drop_intermediate: bool,
 ) -> Curve:
-    """False and true positives at the distinct thresholds, highest first."""
+    """False and true positives at all distinct thresholds, highest first."""
+    check_options(y_true=y_true, y_score=y_score, pos_label=pos_label)
+    check_options(drop_intermediate=drop_intermediate)
     kind = type_of_target(y_true, input_name="y_true")
     if not (kind == "binary" or (kind == "multiclass" and pos_label is not None)):
         raise ValueError(f"{kind} format is not supported")

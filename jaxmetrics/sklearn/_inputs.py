@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._base.warned import warn
 
@@ -28,6 +29,7 @@ __all__ = [
     "assert_all_finite",
     "check_array",
     "check_consistent_length",
+    "check_options",
     "checked_scores",
     "checked_weights",
     "classes_of_columns",
@@ -43,6 +45,55 @@ __all__ = [
 
 
 _NUMBERS = Real, Decimal, np.bool_
+_AVERAGES = "macro", "weighted", "micro", "samples", None
+_MULTI_CLASS = "raise", "ovr", "ovo"
+
+# What a value is to be, in words, and whether it is that.
+_Check = tuple[str, Callable[[Any], bool]]
+
+
+def _of(*types: Any) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, types)
+
+
+def _one_of(*words: str | None) -> _Check:
+    return f"one of {words}", lambda value: _of(str, type(None))(value) and value in words
+
+
+def _is_list(value: Any) -> bool:
+    return value is None or len(np.shape(value)) == 1 or np.shape(value)[1:] == (1,)
+
+
+def _holds_numbers(value: Any) -> bool:
+    given = np.asarray(value)
+    return value is None or given.dtype.kind not in "USO" or all(map(_of(*_NUMBERS), given.flat))
+
+
+_FLAG: _Check = "True or False", _of(bool, np.bool_)
+_DENSE: _Check = "a dense array: write .toarray()", lambda value: not hasattr(value, "toarray")
+_OPTIONS: dict[str, _Check] = {
+    "y_true": _DENSE,
+    "y_pred": _DENSE,
+    "y_score": _DENSE,
+    "average": _one_of(*_AVERAGES),
+    "multi_class": _one_of(*_MULTI_CLASS),
+    "labels": ("a list [classes] of labels, or None", _is_list),
+    "pos_label": ("a number, a text or None", _of(Real, str, np.bool_, type(None))),
+    # The functions that do not name it take texts of numbers, as scikit-learn's do.
+    "sample_weight": ("numbers: write numpy.asarray(sample_weight, float)", _holds_numbers),
+    "normalize": _FLAG,
+    "adjusted": _FLAG,
+    "drop_intermediate": _FLAG,
+    "ignore_ties": _FLAG,
+}
+
+
+def check_options(**given: Any) -> None:
+    """Refuse what scikit-learn does not take, whose InvalidParameterError is a ValueError."""
+    for name, value in given.items():
+        wanted, is_valid = _OPTIONS[name]
+        if not is_valid(value):
+            raise ValueError(f"{name} must be {wanted}, got {brief(value)}")
 
 
 def checked_scores(

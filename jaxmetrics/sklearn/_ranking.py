@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import jax
@@ -19,6 +20,7 @@ from jaxmetrics.sklearn._inputs import (
     UndefinedMetricWarning,
     check_array,
     check_consistent_length,
+    check_options,
     checked_weights,
     classes_of_columns,
     column_or_1d,
@@ -45,8 +47,8 @@ def label_ranking_average_precision_score(
       A float from 0 to 1.
 
     Raises:
-      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0 and some are negative, where scikit-learn returns NaN.
+      ValueError: shapes differ, a value is not finite, `y_true` does not hold 0 and 1, or a weight
+        is negative.
 
     Never NaN. Time O(n labels log labels), memory O(n labels).
 
@@ -79,8 +81,8 @@ def label_ranking_loss(
       A float from 0, the best, to 1.
 
     Raises:
-      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0 and some are negative.
+      ValueError: shapes differ, a value is not finite, `y_true` does not hold 0 and 1, or a weight
+        is negative.
 
     Never NaN. Time O(n labels log labels), memory O(n labels).
 
@@ -120,8 +122,8 @@ def coverage_error(
       A float; the best possible value is the mean number of relevant labels.
 
     Raises:
-      ValueError: shapes differ, a value is not finite, or `y_true` does not hold 0 and 1.
-      ZeroDivisionError: weights sum to 0 and some are negative.
+      ValueError: shapes differ, a value is not finite, `y_true` does not hold 0 and 1, or a weight
+        is negative.
 
     Never NaN. Time and memory O(n labels).
 
@@ -132,6 +134,7 @@ def coverage_error(
 
     Reference: scikit-learn's `sklearn.metrics.coverage_error`.
     """
+    check_options(y_true=y_true, y_score=y_score)
     y_true, y_score = check_array(y_true), check_array(y_score)
     relevant, scores = _relevant_and_scores(y_true, y_score, sample_weight)
     # A count needs no sort; a score table would.
@@ -160,14 +163,13 @@ def dcg_score(
       log_base: base of the discount's logarithm, above 0.
       sample_weight: `[n]`.
       ignore_ties: False averages over the orders of tied documents; True ranks the last of them
-        first.
+        first, where scikit-learn's sort, which is not stable, may rank any first.
 
     Returns:
       A float.
 
     Raises:
-      ValueError: shapes differ, a value is not finite, or k is below 1.
-      ZeroDivisionError: weights sum to 0 and some are negative.
+      ValueError: shapes differ, a value is not finite, a weight is negative, or k is below 1.
 
     Never NaN. Time O(n documents log documents), memory O(n documents).
 
@@ -178,9 +180,10 @@ def dcg_score(
 
     Reference: scikit-learn's `sklearn.metrics.dcg_score`.
     """
+    check_options(y_true=y_true, y_score=y_score, ignore_ties=ignore_ties)
     gains, scores = _graded(y_true, y_score, sample_weight, k)
-    if not log_base > 0:
-        raise ValueError(f"log_base must be above 0, got {log_base!r}")
+    if not (isinstance(log_base, Real) and 0 < float(log_base) < np.inf):
+        raise ValueError(f"log_base must be a finite number above 0, got {log_base!r}")
     values = _of_lists(dcg, scores, gains, k, ignore_ties)
     return _weighted_mean(values * np.log2(log_base), sample_weight)
 
@@ -203,14 +206,14 @@ def ndcg_score(
       k: how many top ranks count; None for all.
       sample_weight: `[n]`.
       ignore_ties: False averages over the orders of tied documents; True ranks the last of them
-        first.
+        first, where scikit-learn's sort, which is not stable, may rank any first.
 
     Returns:
       A float from 0 to 1; a row without gain counts as 0.
 
     Raises:
-      ValueError: shapes differ, a gain is negative, a row has one document, or k is below 1.
-      ZeroDivisionError: weights sum to 0 and some are negative.
+      ValueError: shapes differ, a gain or weight is negative, a row has one document, or k is below
+        1.
 
     Never NaN. Time O(n documents log documents), memory O(n documents).
 
@@ -221,6 +224,7 @@ def ndcg_score(
 
     Reference: scikit-learn's `sklearn.metrics.ndcg_score`.
     """
+    check_options(y_true=y_true, y_score=y_score, ignore_ties=ignore_ties)
     gains = check_array(y_true, ensure_2d=False)
     if gains.min() < 0:
         raise ValueError("ndcg_score should not be used on negative y_true values.")
@@ -259,9 +263,8 @@ def top_k_accuracy_score(
       A float.
 
     Raises:
-      ValueError: `y_score` does not have a column for each class, a value is not finite, or k is
-        below 1.
-      ZeroDivisionError: weights sum to 0 and some are negative, with `normalize`.
+      ValueError: `y_score` does not have a column for each class, a value is not finite, a weight
+        is negative, or k is below 1.
 
     Never NaN. Warns with an UndefinedMetricWarning if k leaves no class out. Time and memory
     O(n classes).
@@ -275,6 +278,8 @@ def top_k_accuracy_score(
 
     Reference: scikit-learn's `sklearn.metrics.top_k_accuracy_score`.
     """
+    check_options(y_true=y_true, y_score=y_score, sample_weight=sample_weight)
+    check_options(normalize=normalize, labels=labels)
     _check_k(k)
     truth = column_or_1d(check_array(y_true, ensure_2d=False, dtype=None))
     kind = type_of_target(truth, input_name="y_true")
@@ -321,6 +326,7 @@ def _relevant_and_scores(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, *, one_label: bool = False
 ) -> tuple[HostArray, FloatArray]:
     """Which labels are relevant, and scores, `[n, labels]`."""
+    check_options(y_score=y_score, sample_weight=sample_weight)
     check_consistent_length(y_true, y_score, sample_weight)
     checked_weights(sample_weight, len(y_score))
     y_true = check_array(y_true, ensure_2d=False, accept_sparse="csr")
@@ -338,6 +344,7 @@ def _graded(
     y_true: ArrayLike, y_score: ArrayLike, sample_weight: Any, k: int | None
 ) -> tuple[HostArray, FloatArray]:
     """Gains and scores `[n, documents]`, checked."""
+    check_options(sample_weight=sample_weight)
     gains, scores = (check_array(x, ensure_2d=False) for x in (y_true, y_score))
     check_consistent_length(gains, scores, sample_weight)
     checked_weights(sample_weight, len(gains))

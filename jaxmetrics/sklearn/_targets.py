@@ -198,7 +198,7 @@ def counted_rows(right: HostArray, weights: HostArray | None) -> tuple[Any, Any]
 def class_indices(names: Any, classes: HostArray) -> list[int]:
     """The index of each name in `classes`; `len(classes)` for a name that is not there."""
     known = {name: index for index, name in enumerate(classes.tolist())}
-    return [known.get(name, len(classes)) for name in np.asarray(names).tolist()]
+    return [known.get(name, len(classes)) for name in np.ravel(names).tolist()]
 
 
 def _count(said: Any, truth: Any, *, weights: Any, where: Any, choice: Choice) -> Outcomes:
