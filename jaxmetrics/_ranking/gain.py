@@ -292,20 +292,23 @@ def _by_logarithm(rank: Array) -> Array:
 
 def _of_user(name: str, function: Callable[[Array], Any], values: Array) -> Array:
     """A user's function of the array of all labels, or ranks; it may return one number for all."""
-    how = (
-        f"{name} must be a function of an array x: write jax.numpy.where(x > 1, x, 0) for a "
-        "condition, jax.numpy.log2 for one of numpy or math, and "
-        "jax.numpy.array(table)[x.astype(int)] for a table"
-    )
     try:
         given = function(values)
         found = jnp.asarray(given, np.float64)
     except Exception as error:
-        raise TypeError(f"{how}; it failed with {type(error).__name__}") from error
+        raise TypeError(_words(name, f"failed with {type(error).__name__}")) from error
     if not (np.isscalar(given) or found.shape == values.shape):
-        shapes = f"{list(values.shape)} it returned {list(found.shape)}"
-        raise TypeError(f"{how}; of an array {shapes}")
+        did = f"returned {list(found.shape)} for x of {list(values.shape)}"
+        raise TypeError(_words(name, did))
     return jnp.broadcast_to(found, values.shape)
+
+
+def _words(name: str, did: str) -> str:
+    return (
+        f"{name} must be a function of an array x, got one that {did}: write "
+        "jax.numpy.where(x > 1, x, 0) for a condition, jax.numpy.log2 for that of numpy or math, "
+        "and jax.numpy.array(table)[x.astype(int)] for a table"
+    )
 
 
 def _refuse_rise(discount: Discount, n_ranks: int) -> None:

@@ -25,8 +25,8 @@ def test_a_constant_is_that_of_each_item(segments):
         (lambda x: x if x > 1 else 0, "failed with"),
         ({0: 0}.get, "failed with TypeError"),
         (lambda x: None, ""),
-        (lambda x: x[0], r"of an array \[3\] it returned \[\]"),
-        (lambda x: x[:2], r"of an array \[3\] it returned \[2\]"),
+        (lambda x: x[0], r"returned \[\] for x of \[3\]"),
+        (lambda x: x[:2], r"returned \[2\] for x of \[3\]"),
     ],
 )
 def test_functions_of_one_number_are_refused_in_words(name, function, how):
