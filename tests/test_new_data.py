@@ -69,6 +69,19 @@ def _of_lists(metric: Callable[..., Any], rows: int = 1, **options: Any) -> Call
     return of
 
 
+def test_other_edges_of_bins_compile_nothing() -> None:
+    state = None
+    for seed in range(4):
+        scores = np.random.default_rng(seed).normal(size=50)
+        bins = jm.streaming.quantile_bins(scores, 8)
+        if seed == 2:
+            _compiled.clear()
+        state = jm.streaming.init(bins)
+        state = jm.streaming.update(state, scores, scores > 0, bins=bins)
+        jax.block_until_ready(state.digits)
+    assert not _compiled
+
+
 NUMBERS: dict[str, Callable[..., Any]] = {
     "bootstrap of clusters": lambda ids, *items: jm.bootstrap(
         jm.roc_auc, *items, clusters=ids, **FEW

@@ -247,14 +247,27 @@ def _hash(content: bytes) -> int:
     return zlib.crc32(content) & 0x7FFFFFFF
 
 
-def bin_of(bins: Bins, scores: Array) -> Array:
-    """`[...]` int32, the bin of each float32 score; meaningless for NaN."""
+def parts_of(bins: Bins) -> tuple[np.int32, HostArray | None, Bins]:
+    """The fingerprint, the lower ends if a program takes any, and what it is compiled for."""
+    fingerprint = np.int32(bins.fingerprint)
+    if bins.kind != "edges":
+        return fingerprint, None, bins
+    alike = replace(bins, lower=np.zeros(bins.n, np.float32), fingerprint=0)
+    return fingerprint, bins.lower, alike
+
+
+def bin_of(bins: Bins, scores: Array, edges: HostArray | None) -> Array:
+    """`[...]` int32, the bin of each float32 score; meaningless for NaN.
+
+    `bins` and `edges` are two of `parts_of`.
+    """
     if bins.kind == "float16":
         return _float16_key(scores)
-    lower = jnp.asarray(bins.lower)
-    if bins.kind == "edges":
-        found: Array = jnp.searchsorted(lower[1:], scores, side="right", method="scan_unrolled")
+    if edges is not None:
+        ends = jnp.asarray(edges)[1:]
+        found: Array = jnp.searchsorted(ends, scores, side="right", method="scan_unrolled")
         return found.astype(jnp.int32)
+    lower = jnp.asarray(bins.lower)
     if bins.n == 1:
         return jnp.zeros(scores.shape, jnp.int32)
     # Rounding may put the guess off by one bin, or by two if there are very many: each step below

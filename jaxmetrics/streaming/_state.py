@@ -18,7 +18,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
 from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, restoring, zeros
-from jaxmetrics.streaming._bins import Bins, bin_of
+from jaxmetrics.streaming._bins import Bins, bin_of, parts_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
     LOST,
@@ -143,7 +143,7 @@ def update(
     check_batch(items, state.digits.shape[:-3])
     wide = _precision_for(items.weights, state.digits, *items)
     with wide, np.errstate(over="ignore"):  # scores beyond float32 are in the first or last bin
-        updated: State = _update(state, to_program(at_least_one(items)), bins)
+        updated: State = _update(state, to_program(at_least_one(items)), *parts_of(bins))
     return updated
 
 
@@ -156,7 +156,9 @@ def _precision_for(weights: HostOrDeviceArray | None, *arrays: Any) -> AbstractC
 
 
 @functools.partial(jax.jit, static_argnames="bins", donate_argnames="state")
-def _update(state: State, items: Items, bins: Bins) -> State:
+def _update(
+    state: State, items: Items, fingerprint: Any, edges: HostArray | None, bins: Bins
+) -> State:
     scores, labels = jnp.asarray(items.scores), jnp.asarray(items.labels)
     n_digits = state.digits.shape[-1]
     undefined, positive = numerics.is_nan(scores), labels == 1
@@ -171,7 +173,9 @@ def _update(state: State, items: Items, bins: Bins) -> State:
         undefined = undefined | ~allowed
         shape = jnp.broadcast_shapes(shape, weight.shape)
         adds = _weights(weight, bins.weight_scale, undefined, positive, valid, shape)
-    index = jnp.where(undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32)))
+    index = jnp.where(
+        undefined, bins.n + UNDEFINED, bin_of(bins, scores.astype(jnp.float32), edges)
+    )
     columns = bins.n + EXTRA
     slot = index + jnp.where(positive, columns, 0)
     slot = jnp.where(valid, slot, 2 * columns)  # out of range: dropped
@@ -180,7 +184,7 @@ def _update(state: State, items: Items, bins: Bins) -> State:
         seen = jnp.sum(valid, dtype=jnp.int32)
         last, overflow = digits[:, bins.n :], has_overflowed(digits)
         last = last.at[0, ORIGIN, one_of(n_digits)].add(seen)
-        stamp = stamp_of(seen & _counts.LARGEST_DIGIT, seen >> _counts.BITS, bins.fingerprint)
+        stamp = stamp_of(seen & _counts.LARGEST_DIGIT, seen >> _counts.BITS, fingerprint)
         last = last.at[1, ORIGIN, -2:].add(stamp)
         if adds is None:
             digits = with_last(digits, last, overflow)

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics.streaming._bins import bin_of
+from jaxmetrics.streaming._bins import bin_of, parts_of
 
 S, M = jm.streaming, jm.streaming.means
 UNIFORM = S.uniform_bins(20)
@@ -52,7 +52,8 @@ _bin_of = jax.jit(bin_of, static_argnums=0)
 
 def index_of(bins, scores):
     """The bins of scores, in one program, not one for each of its steps."""
-    return np.asarray(_bin_of(bins, scores))
+    _, edges, bins = parts_of(bins)
+    return np.asarray(_bin_of(bins, scores, edges))
 
 
 def sample(rng, n=300, batch=()):
