@@ -23,7 +23,7 @@ from benchmarks.populations import Mixture, Population, populations
 from benchmarks.slices import METRICS, drawn
 from benchmarks.tables import Row, Table, show
 from jaxmetrics.inference._intervals import areas
-from jaxmetrics.inference._trend import fit_line
+from jaxmetrics.inference._trend_line import fit_line
 
 N_SLICES = (6, 12, 24)
 POSITIVES = (10, 20, 50, 200)

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import jax
 import numpy as np
 import pytest
 
@@ -94,8 +95,45 @@ def test_slices_of_the_same_clusters_do_not_differ_by_what_these_share():
     np.testing.assert_allclose(found.rest.standard_error, 0, atol=1e-4)
     line = jm.trend(found)
     np.testing.assert_allclose([line.slope, line.standard_error], 0, atol=1e-4)
+    np.testing.assert_array_equal([line.p_value, line.f_p_value], 1)
     apart = jm.slices(jm.roc_auc, scores, labels, np.repeat(np.arange(3), N))
     assert np.all(np.asarray(apart.rest.standard_error) > 0.01)
+
+
+def test_the_test_of_any_change_allows_for_shared_clusters():
+    """Two halves of four months with the same items: there are two values, and one difference."""
+    rng = np.random.default_rng(1)
+    ids, clusters = np.arange(N) % S, np.arange(N) // S  # an item in each month
+    scores = rng.normal(size=N // S) + (labels := rng.random(N // S) < 0.4)
+    halves = np.array([0, 0, 1, 1])[ids]
+    other = rng.normal(size=N // S) + labels
+    both = np.where(halves, other.repeat(S), scores.repeat(S))
+    clusters = clusters + 1000 * halves
+    found = jm.trend(jm.slices(jm.roc_auc, both, labels.repeat(S), ids, clusters=clusters))
+    pair = jm.slices(jm.roc_auc, both, labels.repeat(S), halves, clusters=clusters)
+    two = jm.trend(pair)
+    # One difference has one degree of freedom, whose F is the square of t.
+    np.testing.assert_allclose(found.f, two.f, rtol=1e-4)
+    np.testing.assert_allclose(found.f_p_value, two.f_p_value, rtol=0.02)
+    np.testing.assert_allclose(found.slope, two.slope * 2 / 5, rtol=1e-4)
+
+
+def test_perfect_slices_have_no_correlation_of_rounding():
+    for seed in range(3):
+        scores = LABELS + 0.1 * np.random.default_rng(seed).random(N)
+        found = jm.slices(jm.roc_auc, scores, LABELS, CROSSED, clusters=CLUSTERS)
+        np.testing.assert_array_equal(np.asarray(found.correlation), 0)
+        assert jm.trend(found).p_value == 1
+
+
+def test_trends_of_clusters_work_in_jit(recwarn):
+    found = jm.slices(jm.roc_auc, SCORES, LABELS, CROSSED, clusters=CLUSTERS)
+    recwarn.clear()
+    eager, traced = jm.trend(found), jax.jit(jm.trend)(found)
+    assert not recwarn.list
+    for field in ("slope", "standard_error", "df", "p_value", "f", "f_p_value"):
+        got, wanted = getattr(traced, field), getattr(eager, field)
+        np.testing.assert_allclose(got, wanted, rtol=1e-4, err_msg=field)
 
 
 def test_one_model_and_masked_items():
@@ -104,7 +142,7 @@ def test_one_model_and_masked_items():
     np.testing.assert_array_equal(alone.rest.low, both.rest.low[:, 1])
     np.testing.assert_array_equal(alone.correlation, both.correlation[..., 1])
     assert jm.trend(alone).slope == jm.trend(both).slope[1]
-    some = RNG.random(N) < 0.7
+    some = np.random.default_rng(0).random(N) < 0.7
     masked = jm.slices(jm.roc_auc, SCORES, LABELS, CROSSED, clusters=CLUSTERS, where=some)
     given = (x[..., some] for x in (SCORES, LABELS, CROSSED))
     left = jm.slices(jm.roc_auc, *given, clusters=CLUSTERS[some])

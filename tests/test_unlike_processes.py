@@ -9,7 +9,7 @@ def test_arrays_that_differ_between_processes_are_refused():
     for name in ("own items", "own values", "own key"):
         assert one[name].startswith("items, or keys, differ between the processes"), one[name]
     for name in ("own start", "own validation"):
-        assert one[name].startswith("params, key or validation differ"), one[name]
+        assert one[name].startswith("params, key or data differ"), one[name]
     assert len(one["all items"]) == 24
     assert len(one["one start"]) > 1
     assert one["stopping"] == 1

@@ -199,8 +199,8 @@ def _warn_of_small(
             first.setdefault(kind, text)
             values_of.setdefault(kind, []).append(value)
     for kind, (value, *others) in values_of.items():
-        likewise = f", and likewise {some_of(others)}" if others else ""
-        warn(f"{column.name} {value}{likewise}: {first[kind]}")
+        likewise = f"; likewise, each with its own number, {some_of(others)}" if others else ""
+        warn(f"{column.name} {value}: {first[kind]}{likewise}")
 
 
 def slices_of(

@@ -1,7 +1,4 @@
-"""A metric in one slice after the other, where these cannot be added up together.
-
-Clusters may have items in several slices. Without them, this is for average precision by steps.
-"""
+"""A metric in one slice after the other: of items in clusters, and average precision by steps."""
 
 from __future__ import annotations
 

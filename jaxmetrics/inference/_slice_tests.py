@@ -39,7 +39,8 @@ class SliceDifferences(Result):
       simultaneous_low: the lower limit, simultaneous for all slices; NaN for slices too small.
       simultaneous_high: the upper limit, simultaneous for all slices.
       simultaneous_p_value: two-sided, adjusted for all slices.
-      correlation: `[slices, slices, ...]`, between slices that share clusters; None if no two do.
+      correlation: `[slices, slices, models, models]` of `Slices.models`, between slices that share
+        clusters; None if no two do, and of `Slices.rest`.
     """
 
     difference: Array
@@ -203,14 +204,15 @@ def from_rest(
 
 def _root(own: HostArray, parts: HostArray, others: HostArray, correlation: HostArray) -> HostArray:
     """The deviation of `own` minus the sum of `parts` of the other slices over `others`."""
-    apart = 1.0 - np.eye(len(own))
-    found = np.empty(np.broadcast_shapes(own.shape, parts.shape))
-    for at in np.ndindex(found.shape[1:]):
-        part, r = parts[:, *at], correlation[..., at[0]]
-        of_others = apart * part
-        squares = ((of_others @ r) * of_others).sum(axis=1) / others[:, at[0], 0] ** 2
-        together = own[:, *at] * (of_others * r).sum(axis=1) / others[:, at[0], 0]
-        found[:, *at] = numerics.root(own[:, *at] ** 2 + squares - 2 * together)
+    found = np.empty_like(own + parts)
+    for i in range(correlation.shape[-1]):
+        r, d, mine = correlation[..., i], parts[:, i], own[:, i]
+        itself = np.diagonal(r)[:, None]
+        products = r @ d
+        squares = (d * products).sum(axis=0) - 2 * d * products + itself * d**2
+        shared = mine * (products - itself * d)
+        weight = others[:, i]
+        found[:, i] = numerics.root(mine**2 + squares / weight**2 - 2 * shared / weight)
     return found
 
 

@@ -150,7 +150,9 @@ class SliceValues(NamedTuple):
     @property
     def correlation(self) -> HostArray | None:
         """`[slices, slices, models]`, of the estimates."""
-        return None if self.covariance is None else _correlation(_own(self.covariance))
+        if self.covariance is None:
+            return None
+        return _correlation(_own(self.covariance), np.where(self.error > 0, 0.0, np.inf))
 
     @property
     def correlation_of_differences(self) -> HostArray | None:
@@ -159,7 +161,8 @@ class SliceValues(NamedTuple):
             return None
         own, others = _own(self.covariance), np.einsum("sarb->srab", self.covariance)
         both = own[..., :, None] + own[..., None, :]
-        return _correlation(both - others - others.swapaxes(-1, -2))
+        least = _OF_DIFFERENCES * np.einsum("ss...->s...", both)
+        return _correlation(both - others - others.swapaxes(-1, -2), least)
 
 
 def _own(covariance: HostArray) -> Any:
@@ -167,9 +170,13 @@ def _own(covariance: HostArray) -> Any:
     return np.einsum("sara->sra", covariance)
 
 
-def _correlation(covariance: Any) -> HostArray:
-    """From `[slices, slices, ...]`; 0 with what has no variance."""
-    deviations = numerics.root(np.einsum("ss...->s...", covariance))
+_OF_DIFFERENCES = 1e-12  # the rounding of a variance, in units of those of both models
+
+
+def _correlation(covariance: Any, least: HostArray) -> HostArray:
+    """From `[slices, slices, ...]`; 0 with what has a variance of `least` or less, its rounding."""
+    variances = np.einsum("ss...->s...", covariance)
+    deviations = numerics.root(np.where(variances > least, variances, 0.0))
     found: Any = numerics.divide(covariance, deviations[:, None] * deviations[None], 0.0)
     return np.where(np.isnan(found), 0.0, found)
 

@@ -23,6 +23,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.heavy_negatives import takes_steps
 from jaxmetrics.inference._influence.sizes import (
     enough_inside,
+    sizes_of,
     warn_of_undefined,
 )
 from jaxmetrics.inference._intervals.interval import Interval
@@ -60,8 +61,9 @@ class Slices(Result):
       names: the value of each slice, in order; pairs for crossed slices.
       n_items: `[slices]`, the number of items that count.
       n_positives: `[slices]`, the number of positives that count.
-      tested: `[slices]` bool, whether both classes have at least `min_items` items. Simultaneous
-        limits and p-values of other slices are NaN, and these do not count in the adjustment.
+      tested: `[slices]` bool, whether both classes have at least `min_items` items, or clusters
+        with items. Simultaneous limits and p-values of other slices are NaN, and these do not
+        count in the adjustment.
       estimate: `[slices, models]`, the metric of the slice.
       standard_error: `[slices, models]`, of the estimate.
       low: `[slices, models]`, the lower limit of the estimate, for this slice and model alone.
@@ -75,6 +77,7 @@ class Slices(Result):
         clusters, the numbers of clusters of one size that have as many degrees of freedom.
       correlation: `[slices, slices, models]`, of the estimates of slices that share clusters; None
         if no two do.
+      n_clusters: `[2]`, as `effective`, of all slices together; None if no two share clusters.
     """
 
     names: tuple[Any, ...] = field(metadata=STATIC)
@@ -90,6 +93,7 @@ class Slices(Result):
     confidence_level: float = field(metadata=STATIC)
     effective: Array | None = None
     correlation: Array | None = None
+    n_clusters: Array | None = None
 
     def _table(self) -> Table:
         shape = np.shape(self.estimate)
@@ -154,8 +158,7 @@ def slices(
     sum_(r /= s) (W_r (u_r - A_r))^2 / (sum_(r /= s) W_r)^2) from the limits l and u of the slices,
     and its upper one the reverse. Here l_s and u_s are at least as far from A_s as the limits
     logit A_s -+ z P_s / ((B_s (1 - B_s))^(3/4) (A_s (1 - A_s))^(1/4)), with P_s the standard error
-    that the slice would have if influence values varied as much in all slices. Where slices share
-    clusters, the squares are those of correlated parts. Each of these two
+    that the slice would have if influence values varied as much in all slices. Each of these two
     families of m tests is adjusted by itself, by Sidak: limits have the level
     confidence_level^(1 / m), and p-values are 1 - (1 - p)^m. That is exact for independent tests,
     such as those within different slices, and conservative for others.
@@ -192,8 +195,11 @@ def slices(
     items, as of ratings: errors do not allow for the jump of the curve there, nor do those of
     `trend`. With equal models and heavy-tailed scores, at least one of eight slices differed in 8
     to 13 % of simulations for recalls at an FPR, and in 4 % for partial areas. P-values of `rest`
-    are interpolated between its limits at nine levels. Time O(models n log n + models^2 n), memory
-    O(models n), and O(slices^2 models^2) where slices share clusters.
+    are interpolated between its limits at nine levels. Where slices share clusters, all distances d
+    in the root count with the correlation R of the slices, as sum_rq d_r d_q R_rq with minus signs
+    between slice and rest. With 24 clusters in each of 12 slices, one slice or more differed from
+    the rest in 9 % of simulations, and with 60 in 6 to 7 %. Time O(models n log n + models^2 n),
+    memory O(models n), and both O(slices^2 models^2) where slices share clusters.
 
     Example:
       >>> import jaxmetrics as jm
@@ -311,6 +317,10 @@ def slices_of_items(
     def of_metric(share: Any) -> Any:
         return out(values_of_shares(form, share))
 
+    n_clusters = None
+    if found.covariance is not None:
+        one_row = exchanged._replace(scores=np.atleast_2d(np.asarray(exchanged.scores))[0])
+        n_clusters = as_default(np.array(sizes_of(one_row, clusters, 0)[:2]).ravel())
     of_slices = Slices(
         names,
         n_items=to_jax(counts.sum(axis=1).astype(np.int32), None),
@@ -327,6 +337,7 @@ def slices_of_items(
         correlation=jax.tree.map(
             lambda x: as_default(x[..., 0] if alone else x), found.correlation
         ),
+        n_clusters=n_clusters,
     )
     limits = of_metric(low[..., -1]), of_metric(high[..., -1])
     known = of_slices.estimate, *limits, of_slices.standard_error

@@ -13,16 +13,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.double import as_default
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.words import percent_text
-from jaxmetrics.inference._intervals.distributions import f_survival, t_quantile, t_survival
 from jaxmetrics.inference._slice_tests import SliceDifferences
 from jaxmetrics.inference._slices import Slices
+from jaxmetrics.inference._trend_line import fit_line
 
 # A month, or a day with the same separator between all its parts.
 _DIGITS = re.compile(r"((?:19|20)\d\d)(?:[-/.]?(0[1-9]|1[0-2])|([-/.]?)(0[1-9]|1[0-2])\3([0-3]\d))")
@@ -107,8 +107,11 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     (m_s - 1)) degrees of freedom, m_s = min(n1_s, n0_s); limits are b -+ t sqrt(V). Brown and
     Forsythe's statistic of any change is
     F = sum_s h_s (A_s - A)^2 / sum_s h_s (1 - h_s / H) SE_s^2, A the weighted mean and H the sum of
-    the weights. Where slices share clusters, V is sum_sr c_s c_r SE_s SE_r R_sr, with R their
-    correlation, and the denominator of F has the covariances, too.
+    the weights. Where slices share clusters and have the covariances C_sr = SE_s SE_r R_sr, V is
+    sum_sr c_s c_r C_sr, and F = sum_s h_s (A_s - A)^2 / tr(Q C), with Q = diag(h) - h h' / H and
+    tr(Q C)^2 / tr(Q C Q C) degrees of freedom in place of the number of slices less 1 (G. E. P.
+    Box, "Some theorems on quadratic forms", Annals of Mathematical Statistics 25, 1954). No other
+    degrees of freedom are then above those of the clusters of all slices.
 
     SE_s is the standard error s, or w / (2 t) - s if that is more, with w the width of the interval
     of the slice and t the quantile of m_s - 1 degrees of freedom: a slice without a failure has no
@@ -117,7 +120,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     trends where there are none.
 
     Args:
-      slices: what `slices` returns for slices that do not depend on each other, such as months.
+      slices: what `slices` returns for slices such as months, which may share clusters but do not
+        depend on each other otherwise.
       times: `[slices]`, the time of each slice in the order of its `names`, in any unit; NaN to
         leave a slice out. None takes the names themselves: days, weeks, months, quarters or
         years, such as "2026-03", 202603, 2026.03, 20260315, "2026-W07" or "2026Q1", count in this
@@ -139,7 +143,7 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     of lognormal weights F was significant at 5 % in 20 % of simulated data sets without a change,
     and with 24 slices of 30 positives without weights in 7 %.
     Slices that share a threshold share its error too, which makes the tests conservative. Time and
-    memory O(slices models^2). Works in `jit`.
+    memory O(slices models^2), and O(slices^2 models^2) where they share clusters. Works in `jit`.
 
     Example:
       >>> import jaxmetrics as jm
@@ -171,12 +175,12 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     used = (found.tested > 0) & numerics.namespace(at).isfinite(at)
 
     def of(given: Slices | SliceDifferences, estimate: Array, models: Trend | None) -> Trend:
-        correlation = None if given.correlation is None else given.correlation.astype(np.float64)
         sizes = found.n_items - found.n_positives, found.n_positives
         if found.effective is not None:
             sizes = found.effective[:, 0], found.effective[:, 1]
         errors = given.standard_error, given.high - given.low
-        fit = fit_line(estimate, *errors, sizes, at, used, level, correlation)
+        shared = None if given.correlation is None else (given.correlation, found.n_clusters)
+        fit = fit_line(estimate, *errors, sizes, at, used, level, shared)
         values = dict(zip(_NAMES, map(as_default, fit), strict=True))
         return Trend(
             names=slices.names,
@@ -293,72 +297,3 @@ def digits_of(name: Any) -> str:
         return str(name)
     text = f"{name:.2f}"
     return text.removesuffix(".00") if float(text) == name else str(name)
-
-
-@library_program()
-def fit_line(
-    estimate: Array,
-    error: Array,
-    width: Array,
-    sizes: tuple[Array, Array],
-    times: Array,
-    used: Array,
-    level: Any,
-    correlation: Array | None = None,
-) -> tuple[Array, ...]:
-    """The fields _NAMES of a Trend, from values `[slices, ...]`, their standard errors, and the
-    widths of their intervals; `correlation` `[slices, slices, ...]` is that between slices."""
-    library = numerics.namespace(estimate, error, times)
-    deep = (slice(None), *(None,) * (estimate.ndim - 1))
-    used, at, *n = (x[deep] for x in (used, times.astype(np.float64), *sizes))
-    h = library.where(used, numerics.divide(n[0] * n[1], n[0] + n[1], 0.0), 0.0)
-    h = h.astype(np.float64)
-    df_of_slice = library.maximum(library.minimum(*n) - 1, 1)
-    values = library.where(used, estimate.astype(np.float64), 0.0)
-    least = width / (2 * t_quantile((1 + level) / 2, df_of_slice))
-    raised = library.fmax(error, least - error).astype(np.float64)
-    errors = library.where(used, raised, 0.0)
-
-    def total(x: Array) -> Array:
-        found: Array = library.sum(x, axis=0)
-        return found
-
-    def variance_of(shares: Array) -> Array:
-        """Of the sum of the values times the shares."""
-        parts = shares * errors
-        if correlation is None:
-            return total(parts**2)
-        found: Array = library.maximum(total(parts * total(correlation * parts[:, None])), 0.0)
-        return found
-
-    def degrees(parts: Array) -> Array:
-        """Those of a sum of independent parts of a variance, by Satterthwaite."""
-        return numerics.divide(total(parts) ** 2, total(parts**2 / df_of_slice), np.inf)
-
-    whole = total(h)
-    moved = library.where(used, at, 0.0)
-    centre = numerics.divide(total(h * moved), whole, np.nan)
-    moved = library.where(used, at - centre, 0.0)
-    c = numerics.divide(h * moved, total(h * moved**2), np.nan)
-    mean = numerics.divide(total(h * values), whole, np.nan)
-    apart = library.where(used, values - mean, 0 * mean)
-    # Equal values without errors, as those of perfect models, are apart only by rounding.
-    rounded = (total(library.where(used, error, 0.0)) == 0) & library.all(
-        abs(apart) <= numerics.SLACK, axis=0
-    )
-    apart = library.where(rounded, 0.0, apart)
-    slope, deviation = total(c * apart), library.sqrt(variance_of(c))
-    df = degrees((c * errors) ** 2)
-    undefined = library.where(slope == 0, 0.0, np.nan)
-    p_value = t_survival(numerics.divide(slope, deviation, undefined), df)
-    margin = t_quantile((1 + level) / 2, df) * deviation
-    between = total(h * apart**2)
-    parts = h * (1 - numerics.divide(h, whole, np.nan)) * errors**2
-    within, df_within = total(parts), degrees(parts)
-    if correlation is not None:
-        shared = variance_of(h) - total((h * errors) ** 2)
-        within = within - numerics.divide(shared, whole, np.nan)
-    f = numerics.divide(between, within, library.where(between == 0, 0.0, np.nan))
-    f_p_value = f_survival(f, total(1.0 * used) - 1, df_within)
-    fitted = mean + slope * (at - centre)
-    return slope, deviation, df, slope - margin, slope + margin, p_value, f, f_p_value, fitted

@@ -165,14 +165,18 @@ def check_processes(given: Any) -> None:
 
     Each process chooses the checkpoint, and would choose another one, or stop alone.
     """
-    divided = [x for x in jax.tree.leaves(given) if is_divided(x) and not x.is_fully_addressable]
+    divided = [
+        x
+        for x in jax.tree.leaves(given)
+        if is_divided(x) and isinstance(x.sharding, NamedSharding) and not x.is_fully_addressable
+    ]
     for x in divided[:1]:
         refuse_different(
             given,
             x.sharding.mesh,
-            "params, key or validation differ between processes: make params from one key in all "
-            "of them, and put validation on the mesh by jax.make_array_from_process_local_data, or "
-            "give each process all of it",
+            "params, key or data differ between processes: make params from one key in all of "
+            "them, and put data on the mesh by jax.make_array_from_process_local_data, or give "
+            "each process all of them",
         )
 
 

@@ -116,11 +116,11 @@ def fit(
 
     A later checkpoint whose metric is NaN is not kept. Each call begins anew: going on from
     `params` of an earlier one, the moments of the optimiser start at 0, and the same key draws the
-    same batches. Warns if the loss of all steps is 0 or NaN. Train arrays that are sharded over a
-    mesh stay where they are; if the axes of the mesh are `Explicit`, each device has the whole of a
-    batch. Cost: that of the steps and of checkpoints + 1 evaluations, and one compilation for each
-    apply, optimizer, loss and shape: a later call with the same objects uses it again. Memory: two
-    copies of params, and the optimiser's state.
+    same batches. Warns of a loss that is NaN, or 0 in all steps. Train arrays that are sharded over
+    a mesh stay where they are; if the axes of the mesh are `Explicit`, each device has the whole of
+    a batch. Cost: that of the steps and of checkpoints + 1 evaluations, and one compilation for
+    each apply, optimizer, loss and shape: a later call with the same objects uses it again. Memory:
+    two copies of params, and the optimiser's state.
 
     Example:
       >>> import jax.numpy as jnp, jaxmetrics as jm, optax
@@ -183,13 +183,15 @@ def fit(
         if values[-1] > values[best[1]]:
             best = carry[0], i + 1
     lost = np.isnan(losses)
-    first = length * int(lost.argmax())
     if lost[-1]:
+        first = 0 if lost.all() else len(lost) - int(lost[::-1].argmin())
+        first *= length
         warn(
             f"the loss is NaN after step {first:,}, as after steps that are too large: lower the "
             "learning rate; params are those of the best checkpoint before"
         )
     elif lost.any():
+        first = length * int(lost.argmax())
         warn(
             f"the loss is NaN in some of the steps {first:,} to {first + length:,}, but not in the "
             "last ones: where a batch does not explain it, lower the learning rate"

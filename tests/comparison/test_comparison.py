@@ -1,6 +1,5 @@
 """Comparison of models: paired tests, margins, and models that are equal or undefined."""
 
-import warnings
 from functools import partial
 
 import difference_formulas as differences
@@ -337,22 +336,6 @@ def test_errors_of_average_precision_with_heavy_negatives_are_those_of_steps(dat
     variance = sum(len(x) * np.var(x, ddof=1) for x in (apart[labels], apart[~labels]))
     found = jm.compare(jm.average_precision, scores, labels, weights=np.where(labels, 1, weight))
     close(found.standard_error[0, 1], np.sqrt(variance))
-
-
-def test_slices_tell_of_heavy_negatives(data):
-    scores, labels = data
-    names = np.arange(len(labels)) % 2
-
-    def of(metric, weight, kind=float):
-        weights = np.where(labels, 1, weight).astype(kind)
-        return jm.slices(metric, scores, labels, names, weights=weights)
-
-    with pytest.warns(UserWarning, match="weighs 20 times .* the average precision: .* keep more"):
-        of(jm.average_precision, 20, int)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("error", message="a negative weighs")
-        of(jm.average_precision, 3)
-        of(jm.roc_auc, 20)
 
 
 def test_copies_in_clusters_are_as_one_item(rng):
