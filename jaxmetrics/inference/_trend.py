@@ -142,6 +142,8 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
     the share of positives, and is too high with few of them or unequal weights: with 20 positives
     of lognormal weights F was significant at 5 % in 20 % of simulated data sets without a change,
     and with 24 slices of 30 positives without weights in 7 %.
+    Of five laws without a change, of clusters that recur in up to 12 slices, 4 to 7 % of slopes and
+    4 to 6 % of F of AUCs were significant at 5 % (300 simulations each).
     Slices that share a threshold share its error too, which makes the tests conservative. Time and
     memory O(slices models^2), and O(slices^2 models^2) where they share clusters. Works in `jit`.
 
