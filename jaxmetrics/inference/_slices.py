@@ -18,7 +18,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
-from jaxmetrics.inference._forms import chosen_method, form_of
+from jaxmetrics.inference._forms import Form, chosen_method, form_of
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.heavy_negatives import takes_steps
 from jaxmetrics.inference._influence.sizes import (
@@ -28,8 +28,14 @@ from jaxmetrics.inference._influence.sizes import (
 )
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.metrics import with_influence
-from jaxmetrics.inference._intervals.ranges import range_of
-from jaxmetrics.inference._slice_by_slice import apart, pairs_by_slice, values_of_clusters
+from jaxmetrics.inference._intervals.ranges import Range, range_of
+from jaxmetrics.inference._pairs import Pairs
+from jaxmetrics.inference._slice_by_slice import (
+    Slice,
+    apart,
+    pairs_by_slice,
+    values_of_clusters,
+)
 from jaxmetrics.inference._slice_tests import (
     SliceDifferences,
     from_rest,
@@ -40,6 +46,8 @@ from jaxmetrics.inference._slice_tests import (
     scaled,
 )
 from jaxmetrics.inference._slice_values import (
+    SlicedItems,
+    SliceValues,
     check_sliced,
     slice_estimates,
     sliced_items,
@@ -244,6 +252,25 @@ def slices(
     return found
 
 
+def _values_and_pairs(
+    form: Form,
+    items: SlicedItems,
+    parts: list[Slice] | None,
+    levels: HostArray,
+    bounds: Range | None,
+    alone: bool,
+) -> tuple[SliceValues, Pairs | None]:
+    """The values of the share that the form is of, and the models compared, unless one is alone."""
+    of_shares = form._replace(value_of=_as_it_is)
+    pairs = None if alone or parts is None else pairs_by_slice(form, parts, bounds)
+    if parts is not None and parts[0].clusters is not None:
+        return values_of_clusters(of_shares, parts, levels), pairs
+    estimates = slice_estimates(items, form, levels)
+    if not alone and parts is None:
+        pairs = pairs_of_items(*estimates[:3], bounds)
+    return values_of_items(estimates, of_shares, levels), pairs
+
+
 def _as_it_is(share: Any, options: Any) -> Any:
     return share
 
@@ -268,10 +295,9 @@ def slices_of_items(
     alone = items.scores.ndim == 1
     counts = units = given.sliced.counts
     sizes, parts = given.sliced.sizes, None
-    clustered = clusters is not None and len(names) > 0
-    if clustered or (takes_steps(form.metric, items) and len(names) > 0):
+    if names and (clusters is not None or takes_steps(form.metric, items)):
         parts = apart(exchanged, ids, len(names), clusters)
-        if clustered:
+        if clusters is not None:
             units, sizes = (np.stack([getattr(x, of) for x in parts]) for of in ("counts", "sizes"))
     n_positives = counts[:, int(exchanged.labels is items.labels)]
     tested, bounds = units.min(axis=1) >= min_items, range_of(form.metric)
@@ -280,17 +306,7 @@ def slices_of_items(
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    of_shares = form._replace(value_of=_as_it_is)
-    pairs: Any = None
-    if parts is not None and not alone:
-        pairs = pairs_by_slice(form, parts, bounds)
-    if parts is not None and clustered:
-        found = values_of_clusters(of_shares, parts, each)
-    else:
-        estimates = slice_estimates(given, form, each)
-        found = values_of_items(estimates, of_shares, each)
-        if pairs is None and not alone:
-            pairs = pairs_of_items(*estimates[:3], bounds)
+    found, pairs = _values_and_pairs(form, given, parts, each, bounds, alone)
     low, high = (x[..., at] for x in found.limits)
     rest = from_rest(
         found.estimate,
@@ -304,7 +320,7 @@ def slices_of_items(
     )
     one, none = values_of_shares(form, np.array([1.0, 0.0]))
     models = None
-    if not alone:
+    if pairs is not None:
         compared = of_models(found.estimate, pairs, tested, level)
         models = replace(
             scaled(compared, one - none, as_default),
