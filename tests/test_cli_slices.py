@@ -7,6 +7,7 @@ import jaxmetrics as jm
 from jaxmetrics._report import Problem, Settings, evaluate_problem, report
 from jaxmetrics._report._settings import untold
 from jaxmetrics._report._slices import Column
+from jaxmetrics._report._texts import without_repeats
 
 N = 300
 
@@ -55,6 +56,14 @@ def test_differences_in_slices_are_those_of_clusters(problem):
     (note,) = (x for x in evaluation.warnings if x.startswith("country better: there are only"))
     assert "clusters with positives" in note
     assert note.endswith("likewise, each with its own number, same and worse")
+
+
+def test_notes_of_the_same_few_items_are_one():
+    few = "only 2 negatives are within max_fpr=0.01: in simulations with fewer than 3, "
+    notes = [few + "95 % intervals cover 83 to 100 %, and are wide: add negatives", "another: one"]
+    notes += [few + "0 to 4 % of equal models differ at 5 %: add negatives", "another: one"]
+    told = "95 % intervals cover 83 to 100 %, and are wide; 0 to 4 % of equal models differ at 5 %"
+    assert without_repeats(notes) == [f"{few}{told}: add negatives", "another: one"]
 
 
 def test_one_model_has_no_differences(problem):
