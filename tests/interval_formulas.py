@@ -368,6 +368,21 @@ def sums_of_clusters(phi, labels, clusters, weights=1.0):
     return np.array(sums)
 
 
+def draws_of_clusters(estimate, phi, labels, clusters):
+    """The independent negatives, and positives, that vary as much as their clusters."""
+    sums = np.asarray(sums_of_clusters(phi, labels, clusters))
+    parts = (sums**2).sum(axis=1)
+    r = (sums.sum(axis=0) ** 2).sum() / parts.sum()
+    found = []
+    for of_class, v in zip((~labels, labels), parts, strict=True):
+        n, counts = of_class.sum(), np.bincount(clusters[of_class])
+        k = n**2 / (counts**2).sum()
+        alone = np.clip((phi[of_class] ** 2).sum() / (n * (n - 1)), v * k / n, v)
+        q = (max(estimate, 1 - estimate) / k) ** 2 / 12
+        found.append(np.clip(n * (alone + q * k / n) / (v + q) / max(r, np.sqrt(r)), k, n))
+    return found
+
+
 def degrees_of_clusters(v0, v1, variance, labels, clusters):
     weights, mixed = weights_of_clusters(labels, clusters)
     df0, df1, df = (kept_and_df(x)[1] for x in (*weights, weights.sum(axis=0)))

@@ -27,6 +27,12 @@ NO_NUMBERS = r"its column 'site' does not: leave it out, as in scores\[\['a'\]\]
         ((SCORES, [-1, 1, -1, 1, 1]), {}, ValueError, "got -1.*labels > 0"),
         ((SCORES, [-1, 1, 0, 1, 1]), {}, ValueError, "without a label out by where=labels >= 0"),
         ((SCORES, [1, None, 0, 1, 1]), {}, TypeError, r"where=\[x is not None for x in labels\]"),
+        (
+            (SCORES, np.array(["yes", np.nan, "no", "no", "yes"], object)),
+            {},
+            TypeError,
+            r"== 1, or the positive class in place of 1, with where=\[x == x for x in labels\]",
+        ),
         ((np.zeros((5, 1)), LABELS), {}, ValueError, r"of a single column write scores\[:, 0\]"),
         ((SCORES, jnp.array([0, 1, 2, 1, 0])), {}, ValueError, "got 2"),
         ((SCORES, [0, 1, np.nan, 1, 0]), {}, ValueError, "got nan: .* where=~numpy.isnan"),

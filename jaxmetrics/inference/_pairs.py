@@ -121,18 +121,17 @@ def pairs_of(
     V_c = (s_c^2 + a max(L_c - s_c^2, 0) / n_c) / n_c. Here s_c^2 is the variance of the difference
     of the influence values. L_c, of `_largest_variances`, is a variance that disagreements which
     were not drawn may have. a is 1, and up to 5 where hardly a failure of a model has been seen.
-    n_c is the number of items, or of clusters if each has one class. If some clusters have both
-    classes, the term of L_c is in between that of clusters and that of items. `fixed` is the index
-    of a given value among the models.
+    n_c is the number of items; with clusters, in the term of L_c and below, the smallest number of
+    the models' draws, as of `draws_of_clusters`. `fixed` is the index of a given value among the
+    models.
 
     Where only the negatives up to a false positive rate decide, these may be so few that hardly one
     has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has m + 4 degrees of
     freedom, with m = n_0 max_fpr. W is L_0 with the variances of power laws, as in
     `areas.partial_auc`. A recall has M + 4 degrees of freedom, with the number M of negatives
-    between the ends of the chord whose slope it uses. With clusters n_0 is here the smallest number
-    of the models' draws, as of `draws_of_clusters`. For other metrics V_0 has
-    2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives' influence:
-    (n_0 - 1) / 10 for average precision.
+    between the ends of the chord whose slope it uses. For other metrics V_0
+    has 2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives'
+    influence: (n_0 - 1) / 10 for average precision.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(only_number, covariance.sizes)
@@ -159,13 +158,12 @@ def pairs_of(
                 found.append(weight * numerics.divide(lacking, n_c**2, 0.0))
             return found
 
-        added = allowed(n0, n1)
-        if covariance.items is not None:
-            both = zip(added, allowed(*map(only_number, covariance.items)), strict=True)
-            added = [(1 - mixed) * x + mixed * y for x, y in both]
+        drawn = n0, n1
+        if covariance.draws is not None:
+            drawn = tuple(map(library.min, covariance.draws))
+        added = allowed(*drawn)
         if bounds.max_fpr is not None:
-            drawn = n0 if covariance.draws is None else library.min(covariance.draws)
-            window = _of_window(bounds, share, of_classes[0], drawn, moves)
+            window = _of_window(bounds, share, of_classes[0], drawn[0], moves)
             added[0] += window.variance
             k0 = library.minimum(n0, window.df + 1)
         else:

@@ -167,7 +167,8 @@ def _refuse_shared(ids: HostArray, index: HostArray) -> None:
     if np.any(first[ids] != index):
         raise ValueError(
             "each of the clusters must be within one of the groups, as groups do not depend on "
-            "each other: compare models over shared clusters by compare(...)"
+            "each other: with shared clusters compare models by compare(...), and sites or months "
+            "by slices(..., clusters=...)"
         )
 
 

@@ -58,7 +58,7 @@ def test_clusters_of_one_item_each_are_no_clusters(data, rng):
 
 @pytest.mark.parametrize("kind", ["one class", "some mixed", "mixed"])
 def test_limits_with_clusters(kind, data):
-    """With the sums of clusters as the observations of each class."""
+    """What was not drawn is that of as many independent items as vary as much."""
     labels = data[1]
     rng = np.random.default_rng(6)
     clusters = rng.integers(0, 12, N)
@@ -69,21 +69,24 @@ def test_limits_with_clusters(kind, data):
     found = jm.compare(jm.roc_auc, *data, clusters=clusters)
     phi, areas = values_of_influence(*data), delong(*data)[0]
     sums = np.array([formulas.sums_of_clusters(x, labels, clusters) for x in phi])
-    weights, mixed = formulas.weights_of_clusters(labels, clusters)
-    sizes = [1 + formulas.kept_and_df(x)[1] for x in weights]
+    drawn = [
+        min(
+            formulas.draws_of_clusters(a, x, labels, clusters)[c]
+            for a, x in zip(areas, phi, strict=True)
+        )
+        for c in (0, 1)
+    ]
     for i, j in ((0, 1), (0, 2), (2, 1)):
         total, parts = np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2), []
         for c in (0, 1):
             a, b = sums[i, c], sums[j, c]
             v = (a - b) @ (a - b)
             parts.append(v)
-            of_items = [(~labels).sum(), labels.sum()]
-            for share, counts in ((1 - mixed, sizes), (mixed, of_items)):
-                k, m = counts[c], differences.weight_of_the_unseen(areas[[i, j]], min(counts))
-                most = differences.largest_variance(
-                    areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k
-                )
-                parts[-1] += share * m * max(most - k * v, 0) / k**2
+            k, m = drawn[c], differences.weight_of_the_unseen(areas[[i, j]], min(drawn))
+            most = differences.largest_variance(
+                areas[[i, j]], k * np.array([[a @ a, a @ b], [a @ b, b @ b]]), k
+            )
+            parts[-1] += m * max(most - k * v, 0) / k**2
             total += parts[-1] - v
         df = formulas.degrees_of_clusters(*parts, total, labels, clusters)
         error = np.sqrt(np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2))

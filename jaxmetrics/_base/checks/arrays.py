@@ -193,16 +193,19 @@ def _example(array: HostOrDeviceArray) -> str:
 
 
 def _of_some(name: str, array: HostOrDeviceArray) -> str:
-    """What to write if entries are None; empty if none is."""
-    lacking = isinstance(array, np.ndarray) and any(x is None for x in array.flat)
-    if not lacking or name in ("where", "segments", "groups", "index"):
+    """What to write if entries are None, or NaN among texts; empty if none is."""
+    entries = array.ravel() if isinstance(array, np.ndarray) and array.dtype == object else ()
+    none = any(x is None for x in entries)
+    nan = any(isinstance(x, float) and x != x for x in entries)
+    if not (none or nan) or name in ("where", "segments", "groups", "index"):
         return ""
     if name in _LABEL_IDS:
         return "write -1 in place of None at the end of a list"
     way = f"numpy.array({name}, float)"
     if name in ("labels", "predictions"):
         way = f"numpy.array({name}) == 1, or the positive class in place of 1,"
-    return f"write {way} with where=[x is not None for x in {name}]"
+    known = " and ".join(none * ["x is not None"] + nan * ["x == x"])
+    return f"write {way} with where=[{known} for x in {name}]"
 
 
 def _as_numbers(name: str) -> str:

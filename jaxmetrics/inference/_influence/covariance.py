@@ -34,17 +34,15 @@ class Covariance(NamedTuple):
         do not add up to the total.
       sizes: the effective numbers of negatives, positives and all items, or of clusters with them.
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
-      items: the effective numbers of negatives and positives, where `sizes` are of clusters.
-      draws: `[models]`, the number of independent negatives that would vary as much as the clusters
-        do; None without clusters, or where nobody asked.
+      draws: `[models]` each, the numbers of independent negatives and positives that would vary as
+        much as the clusters do; None without clusters, or where nobody asked.
     """
 
     total: Array
     of_classes: Array | None
     sizes: tuple[Any, Any, Any]
     mixed: Any
-    items: tuple[Any, Any] | None = None
-    draws: Any = None
+    draws: tuple[Array, Array] | None = None
 
 
 def taken_for_known(total: Array) -> Covariance:
@@ -58,7 +56,7 @@ def covariance_of(
 ) -> tuple[Array, Covariance]:
     """The metric `[..., models]` and its covariance, in float64 whatever the x64 mode.
 
-    With the `bounds` of a metric of the negatives within a limit, draws are counted, too.
+    With the `bounds` of the metric, draws are counted, too.
     """
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
@@ -69,32 +67,28 @@ def covariance_of(
         total, of_classes = _products_of_items(errors, positive)
         mixed: Any = np.float64(0)
     else:
-        if bounds is None or bounds.max_fpr is None:
+        if bounds is None:
             sums = sums_of_clusters(metric, items, clusters)
         else:
             sums, alone = sums_and_items(metric, items, clusters)
-            draws = _negatives_drawn(sums, alone, items, clusters, bounds)
+            draws = _draws(sums, alone, items, clusters, bounds)
         estimate, mixed = sums.estimate, sums.mixed
         total, of_classes = _products_of_clusters(sums.of_classes)
     sizes = sizes_of(items, clusters, estimate.ndim)
-    found = Covariance(total, of_classes, (*sizes,), mixed)
-    if clusters is not None:
-        found = found._replace(items=sizes_of(items, None, estimate.ndim)[:2], draws=draws)
-    return estimate, found
+    return estimate, Covariance(total, of_classes, (*sizes,), mixed, draws)
 
 
-def _negatives_drawn(
+def _draws(
     sums: Sums, alone: Alone, items: Items, clusters: Clusters, bounds: Range
-) -> Array:
-    """`[models]`, `Covariance.draws`; `bounds` are those of the metric."""
+) -> tuple[Array, Array]:
+    """`Covariance.draws`; `bounds` are those of the metric."""
     unit = bounds.high - bounds.low
     of_share = sums._replace(
         estimate=bounds.share_of(sums.estimate), of_classes=sums.of_classes / unit
     )
     alone = alone._replace(variances=alone.variances / unit**2)
     sizes = (*sizes_of(items, clusters, sums.estimate.ndim),)
-    _, (negatives, _) = variances_and_draws(*near_tree((of_share, alone, sizes)))
-    return negatives
+    return variances_and_draws(*near_tree((of_share, alone, sizes)))[1]
 
 
 @library_program()
