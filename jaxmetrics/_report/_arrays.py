@@ -89,7 +89,12 @@ def _problem_of(
     slices: Any,
 ) -> Problem:
     given: dict[str, Any] = {"clusters": clusters, **_columns(slices)}
-    items = checks.check_items(scores, labels, weights, None, amounts, along=given)
+    try:
+        items = checks.check_items(scores, labels, weights, None, amounts, along=given)
+    except ValueError as error:  # a report has no mask
+        way = "leave these items out of all arguments"
+        message = re.sub(r"(?:exclude|leave) [a-z ]*(?:with|by) where=.*", way, str(error))
+        raise ValueError(message) from None
     rows = np.atleast_2d(np.asarray(items.scores, np.float64))
     for row, own in zip(rows, np.atleast_2d(np.asarray(items.scores)), strict=True):
         refuse_rounded("a row of scores", own, row)

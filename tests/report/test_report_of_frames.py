@@ -52,7 +52,7 @@ def test_report_in_a_notebook_is_the_page(in_memory):
         ({"clusters": np.zeros(N)}, "is 0 in all rows|is 0.0 in all rows"),
         ({"slices": np.arange(N).astype(str)}, "300 distinct values"),
         ({"slices": {"a": [1, 2]}}, "a must be .n. with 300 items"),
-        ({"weights": -np.ones(N)}, "weights"),
+        ({"weights": -np.ones(N)}, "weights .* or leave these items out of all arguments$"),
     ],
     ids=lambda x: next(iter(x)) if isinstance(x, dict) else "",
 )
