@@ -82,13 +82,17 @@ def _draws(
     sums: Sums, alone: Alone, items: Items, clusters: Clusters, bounds: Range
 ) -> tuple[Array, Array]:
     """`Covariance.draws`; `bounds` are those of the metric."""
-    unit = bounds.high - bounds.low
-    of_share = sums._replace(
-        estimate=bounds.share_of(sums.estimate), of_classes=sums.of_classes / unit
-    )
-    alone = alone._replace(variances=alone.variances / unit**2)
     sizes = (*sizes_of(items, clusters, sums.estimate.ndim),)
-    return variances_and_draws(*near_tree((of_share, alone, sizes)))[1]
+    of_share = _in_shares(*near_tree((sums, alone, bounds)))
+    return variances_and_draws(*near_tree((*of_share, sizes)))[1]
+
+
+@library_program()
+def _in_shares(sums: Sums, alone: Alone, bounds: Range) -> tuple[Sums, Alone]:
+    """The influence on the metric as a share of its range."""
+    unit = bounds.high - bounds.low
+    of_share = Sums(bounds.share_of(sums.estimate), sums.of_classes / unit, sums.mixed)
+    return of_share, alone._replace(variances=alone.variances / unit**2)
 
 
 @library_program()
