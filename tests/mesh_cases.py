@@ -235,6 +235,7 @@ CASES: dict[str, Case] = {
     "roc_band-clusters": _of_items(_in_clusters(jm.roc_band)),
     "roc_band-weights": _of_items(jm.roc_band, weights="weights"),
     "compare": _of_items(partial(jm.compare, jm.roc_auc)),
+    "compare-clusters": _of_items(_in_clusters(partial(jm.compare, PARTIAL))),
     "compare-bootstrap": _of_items(partial(jm.compare, jm.average_precision, **FEW)),
     "compare_means": case(jm.compare_means, "scores"),
     "mean_interval": case(jm.mean_interval, "scores"),
