@@ -12,7 +12,13 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
-from jaxmetrics.inference._influence.clusters import Clusters, sums_and_items, variances_and_draws
+from jaxmetrics.inference._influence.clusters import (
+    Alone,
+    Clusters,
+    Sums,
+    sums_and_items,
+    variances_and_draws,
+)
 from jaxmetrics.inference._influence.numbers_of_draws import numbers_of_draws
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import moments_of
@@ -102,7 +108,13 @@ def limits_by_clusters(
     A closed form takes as many draws as have the variance of the clusters. It has no fewer degrees
     of freedom than these, so the limits are the hull of its own and of the "logit" ones.
     """
-    sums, alone = sums_and_items(form.metric, items, ids)
+    return limits_of_sums(form, items, ids, *sums_and_items(form.metric, items, ids), level)
+
+
+def limits_of_sums(
+    form: Form, items: Items, ids: Clusters, sums: Sums, alone: Alone, level: Any
+) -> tuple[Array, Array, Array, Array]:
+    """`limits_by_clusters`, from what `sums_and_items` returns of the items."""
     chosen, arrays = choose(form.metric)
     sizes = sizes_of(items, ids, sums.estimate.ndim)
     found, draws = variances_and_draws(*near_tree((sums, alone, sizes)))

@@ -129,9 +129,9 @@ def pairs_of(
     has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has m + 4 degrees of
     freedom, with m = n_0 max_fpr. W is L_0 with the variances of power laws, as in
     `areas.partial_auc`. A recall has M + 4 degrees of freedom, with the number M of negatives
-    between the ends of the chord whose slope it uses. For other metrics V_0
-    has 2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives'
-    influence: (n_0 - 1) / 10 for average precision.
+    between the ends of the chord whose slope it uses. For other metrics V_0 has
+    2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives' influence:
+    (n_0 - 1) / 10 for average precision.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(only_number, covariance.sizes)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 import scipy
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import HostArray, Items
-from jaxmetrics.inference._forms import Form, limits_by_clusters
-from jaxmetrics.inference._influence.clusters import Clusters, sums_of_clusters
+from jaxmetrics.inference._forms import Form, limits_of_sums
+from jaxmetrics.inference._influence.clusters import Clusters, sums_and_items
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import sizes_of
@@ -72,10 +73,16 @@ def values_of_clusters(form: Form, slices: list[Slice], levels: HostArray) -> Sl
 
     def of_slice(part: Slice) -> tuple[Any, ...]:
         items, ids = part.items, part.clusters
-        rows = [limits_by_clusters(form, items._replace(scores=x), ids, levels) for x in items[0]]
-        estimate, low, high, error = np.stack([np.broadcast_arrays(*x) for x in rows], axis=1)
-        sums = near_tree(sums_of_clusters(form.metric, items, ids))
-        return estimate[:, 0], error[:, 0], low, high, sums.of_classes
+        found = near_tree(sums_and_items(form.metric, items, ids))
+
+        def limits_of(i: int) -> tuple[HostArray, ...]:
+            row = items._replace(scores=items.scores[i])
+            sums, alone = jax.tree.map(lambda x: x[i], found)
+            return np.broadcast_arrays(*limits_of_sums(form, row, ids, sums, alone, levels))
+
+        rows = map(limits_of, range(len(items.scores)))
+        estimate, low, high, error = np.stack([*rows], axis=1)
+        return estimate[:, 0], error[:, 0], low, high, found[0].of_classes
 
     *values, sums = zip(*map(of_slice, slices), strict=True)
     estimate, error, low, high = map(np.stack, values)

@@ -308,6 +308,7 @@ def slices_of_items(
     each, at = np.unique(levels, return_inverse=True)
     found, pairs = _values_and_pairs(form, given, parts, each, bounds, alone)
     low, high = (x[..., at] for x in found.limits)
+    correlation = found.correlation
     rest = from_rest(
         found.estimate,
         found.error,
@@ -316,7 +317,7 @@ def slices_of_items(
         weights_of_positives(given),
         tested,
         levels[:-1],
-        found.correlation,
+        correlation,
     )
     one, none = values_of_shares(form, np.array([1.0, 0.0]))
     models = None
@@ -350,9 +351,7 @@ def slices_of_items(
         rest=scaled(rest, one - none, out),
         confidence_level=level,
         effective=as_default(sizes),
-        correlation=jax.tree.map(
-            lambda x: as_default(x[..., 0] if alone else x), found.correlation
-        ),
+        correlation=jax.tree.map(lambda x: as_default(x[..., 0] if alone else x), correlation),
         n_clusters=n_clusters,
     )
     limits = of_metric(low[..., -1]), of_metric(high[..., -1])
