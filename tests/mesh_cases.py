@@ -248,6 +248,9 @@ CASES: dict[str, Case] = {
         partial(jm.prediction_powered_interval, jm.roc_auc), proxy="chances", labelled="where"
     ),
     "permutation_test": _of_items(partial(jm.permutation_test, jm.roc_auc, **FEW)),
+    "permutation_test-clusters": _of_items(
+        _in_clusters(partial(jm.permutation_test, jm.roc_auc, **FEW))
+    ),
     "extreme.precision_at_k": case(partial(extreme.precision_at_k, k=3), "lists", "relevant"),
     "extreme.ndcg_at_k": case(partial(extreme.ndcg_at_k, k=3), "lists", "relevant"),
     "extreme.normalized_recall_at_k": case(

@@ -70,6 +70,7 @@ def permutation_test(
     *,
     key: Array,
     n_resamples: int = 10_000,
+    clusters: ArrayLike | None = None,
     where: ArrayLike | None = None,
     memory_budget: int = MEMORY_BUDGET,
 ) -> PermutationTest:
@@ -78,7 +79,9 @@ def permutation_test(
     p = (1 + #{b: |d*_b| >= |d|}) / (1 + n_resamples), with d the difference of two models. For
     d*_b a fair coin decides for each item whether the two models swap their ranks of it. Ranks,
     with ties averaged, replace the scores because the scores of two models need not have the same
-    unit. The test is exact under the hypothesis that the two models rank items exchangeably.
+    unit. The test is exact under the hypothesis that the two models rank items exchangeably; with
+    clusters, that they rank whole clusters so, whose items share a coin. K clusters have no p-value
+    below 2^(1 - K).
 
     Args:
       metric: any metric with one value for each score table that depends on the ranks alone.
@@ -86,6 +89,8 @@ def permutation_test(
       labels: `[n]`, bool or 0 and 1.
       key: a JAX random key. All pairs of models use the same coins.
       n_resamples: the number of permutations, at least 1.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other.
       where: `[n]` bool, False for items to leave out.
       memory_budget: the most bytes that one batch of permutations may take.
 
@@ -114,9 +119,10 @@ def permutation_test(
     A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
     for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
     """
-    items = at_least_one(checks.check_items(scores, labels, None, where))
+    items = checks.check_items(scores, labels, None, where, along={"clusters": clusters})
+    ids, items = checks.check_clusters(clusters, items), at_least_one(items)
     n_models = checks.check_models(items)
-    request = Request(key, n_resamples, memory_budget=memory_budget)
+    request = Request(key, n_resamples, clusters=ids, memory_budget=memory_budget)
     request.check(n_values=n_models * (n_models - 1))
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])

@@ -20,17 +20,41 @@ def area(ranks, labels):
     return np.mean((difference > 0) + (difference == 0) / 2)
 
 
+def of_all_swaps(ranks, labels, clusters):
+    """The p-value of all ways in which two models swap the ranks of whole clusters."""
+    differences = []
+    for coins in itertools.product([False, True], repeat=clusters.max() + 1):
+        a, b = np.where(np.array(coins)[clusters], ranks[::-1], ranks)
+        differences.append(area(a, labels) - area(b, labels))
+    return np.mean(np.abs(differences) >= abs(differences[0]) - 1e-12)
+
+
+def test_permutations_of_whole_clusters_against_all_there_are():
+    rng = np.random.default_rng(5)
+    clusters = rng.permutation(np.repeat(np.arange(7), [3, 1, 4, 2, 2, 5, 3]))
+    labels = rng.random(20) < 0.5
+    scores = np.round(rng.normal(size=(2, 20)) + np.array([labels, 2 * labels]), 1)
+    test = partial(jm.permutation_test, jm.roc_auc, key=KEY, n_resamples=50_000)
+    exact = of_all_swaps([stats.rankdata(x) for x in scores], labels, clusters)
+    found = test(scores, labels, clusters=clusters)
+    np.testing.assert_allclose(found.p_value[0, 1], exact, atol=0.01)
+    alone = test(scores, labels)
+    assert abs(alone.p_value[0, 1] - exact) > 0.05
+    # Items of their own are clusters of one; masked items, in whatever cluster, change nothing.
+    close(test(scores, labels, clusters=np.arange(20)).p_value, alone.p_value)
+    more, kinds = (np.concatenate([x, x[..., :3]], axis=-1) for x in (scores, labels))
+    ids, where = np.concatenate([clusters, clusters[2:5]]), np.arange(23) < 20
+    masked = test(more, kinds, clusters=ids, where=where)
+    np.testing.assert_allclose(masked.p_value[0, 1], exact, atol=0.01)
+
+
 def test_permutations_against_all_there_are():
     """Of ten items every way to swap ranks is tried."""
     labels = np.array([0, 1, 1, 0, 1, 0, 0, 1, 1, 0], bool)
     first = np.array([0.1, 0.9, 0.7, 0.2, 0.8, 0.3, 0.3, 0.8, 0.6, 0.4])
     second = 100 * np.array([0.5, 0.4, 0.9, 0.1, 0.3, 0.3, 0.6, 0.8, 0.2, 0.7])
     ranks = [stats.rankdata(first), stats.rankdata(second)]
-    differences = []
-    for swap in itertools.product([False, True], repeat=10):
-        a, b = np.where(swap, ranks[::-1], ranks)
-        differences.append(area(a, labels) - area(b, labels))
-    exact = np.mean(np.abs(differences) >= abs(differences[0]) - 1e-12)
+    exact = of_all_swaps(ranks, labels, np.arange(10))
     assert 0.01 < exact < 0.5
 
     # Two items more that are masked, the first model again in another unit, and one undefined.
@@ -70,6 +94,8 @@ def test_no_items():
     assert np.isnan(found.p_value[0, 1])
     recall = partial(jm.recall_at_fpr, max_fpr=0.1)
     assert jm.slices(recall, scores, none, none, threshold="global").names == ()
+    empty = jm.permutation_test(jm.roc_auc, np.zeros((2, 0)), none, clusters=none, key=KEY)
+    assert np.isnan(empty.p_value).all()
     with pytest.raises(ValueError, match="folds must be one or more"):
         jm.fold_interval(jm.roc_auc, scores, none, none)
 

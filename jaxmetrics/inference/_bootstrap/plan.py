@@ -330,15 +330,18 @@ def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) ->
 
 
 @double_program()
-def pairs_of(items: Items) -> tuple[Units, Items]:
+def pairs_of(items: Items, clusters: Array | None) -> tuple[Units, Items]:
     """Two units for each item, exactly one of which is drawn, and the items of both models twice.
 
     A model's first copy of an item has its own score, and its second copy has the other model's.
+    The items of a cluster, of `clusters` `[n]` from 0, share a coin.
     """
     n = items.scores.shape[-1]
     own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
-    pair, none = jnp.tile(jnp.arange(n, dtype=jnp.int32), 2), jnp.zeros(2, jnp.int32)
-    units = Units(own, 1 - own, jnp.int32(2 * n), pair, none, none)
+    # Where there are no items, a masked one stands for them, which is in no cluster.
+    coin = jnp.arange(n) if clusters is None else jnp.resize(clusters, n)
+    both, none = jnp.tile(coin.astype(jnp.int32), 2), jnp.zeros(2, jnp.int32)
+    units = Units(own, 1 - own, jnp.int32(2 * n), both, none, none)
     twice = Items(
         scores=jnp.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
         labels=jnp.tile(items.labels, 2),

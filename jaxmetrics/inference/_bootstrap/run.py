@@ -114,12 +114,13 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
 def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """The metric of two models, scores `[2, n]`, that swap the scores of random items.
 
-    A fair coin decides for each item. The first resample swaps nothing.
+    A fair coin decides for each item, or each cluster. The first resample swaps nothing.
     """
     how, arrays = finish_of(metric)
     keys = keys_of(request.key)
     plan = Plan("swap", finish=how)
-    units, twice = pairs_of(of_all_processes(items))
+    coins = None if request.clusters is None else request.clusters[0]
+    units, twice = pairs_of(of_all_processes(items), coins)
     _, cells, bad = prepare_items(twice, plan, ALL, None)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
