@@ -243,6 +243,7 @@ CASES: dict[str, Case] = {
     "compare_to_value": _of_items(partial(jm.compare_to_value, jm.roc_auc, value=0.5)),
     "operating_point": _of_items(partial(jm.operating_point, max_fpr=0.2)),
     "sample_size": case(partial(jm.sample_size, jm.roc_auc, width=0.2), "row", "labels"),
+    "sample_size-clusters": _of_items(_in_clusters(partial(jm.sample_size, jm.roc_auc, width=0.2))),
     "power": case(partial(jm.power, jm.roc_auc, difference=0.1, n_positives=50), "row", "labels"),
     "prediction_powered_interval": _of_items(
         partial(jm.prediction_powered_interval, jm.roc_auc), proxy="chances", labelled="where"

@@ -96,6 +96,7 @@ ORDER_OF_INFERENCE = [
     "power",
     "n_positives",
     "n_negatives",
+    "n_clusters",
     "ratio",
     "paired",
     "labelled",
@@ -252,6 +253,8 @@ def test_names_of_counts(name):
     """num_x is how many of the ids x there are, by which an output is indexed; all else is n_x."""
     parameters = set(inspect.signature(PUBLIC[name]).parameters)
     ids = {p for p in parameters if f"num_{p}" in parameters or f"n_{p}" in parameters}
+    if name == "jaxmetrics.power":
+        ids -= {"clusters"}  # n_clusters are those of a study, and clusters those of the pilot
     by_ids = {f"num_{x}" for x in ids - {"classes"}}  # n_classes is the name that all know
     assert {p for p in parameters if p.startswith(("num", "count", "number"))} == by_ids
     assert not {f"n_{x}" for x in ids - {"classes"}} & parameters

@@ -15,33 +15,42 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._base.words import percent_text
 from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.distributions import normal_cdf, t_quantile
 from jaxmetrics.inference._intervals.ranges import Range
-from jaxmetrics.inference._intervals.rules import degrees, on_logit, spread_of
+from jaxmetrics.inference._intervals.rules import degrees, on_logit
 from jaxmetrics.inference._pairs import pairs_of
 
-FEWEST = 2.0  # items of a class
-_MOST = 1e12  # positives
-_BITS = 60  # halvings of the range of log positives
+FEWEST = 2.0  # items of a class, or clusters
+_MOST = 1e12  # positives, or clusters
+_BITS = 60  # halvings of the range of their logarithm
 _ROUNDING = 1e-9  # tolerance at the ends of the range of a metric
 
 
 class Pilot(NamedTuple):
-    """What a pilot shows about one observation.
+    """What a pilot shows.
 
     Attributes:
-      estimate: `[..., models]`, the metric.
-      of_classes: `[..., 2, models, models]`, the covariance of the influence values of the
-        negatives and of the positives; for one model alone its variances `[..., 2]`.
-      thirds: `[..., 2]`, by class, the third central moment of the influence values, or of their
-        differences between two models; for two samples `[2, models]`.
+      estimate: `[models]`, the metric; `[...]` of one model alone.
+      variances: the Covariance of a pair of models. Of samples, `[models]`, or of one model,
+        `[...]`, the variances by class or cluster.
+      thirds: the third central moment of the estimate, `[models]` or `[...]`, or of the difference
+        of a pair: the parts of the negatives and of the positives. With clusters, in which these
+        depend on each other, the first has all of it.
       bounds: the Range of the metric; None if it is not known.
     """
 
     estimate: Array
-    of_classes: Array
-    thirds: Array
+    variances: Covariance | OfClusters
+    thirds: tuple[Array, Array]
     bounds: Range | None
+
+
+class Times(NamedTuple):
+    """How many times those of the pilot a study has; with clusters both are one number."""
+
+    negatives: Array
+    positives: Array
 
 
 class Errors(NamedTuple):
@@ -67,46 +76,69 @@ class Effect(NamedTuple):
     margin: Any
 
 
-class Sizes(NamedTuple):
-    """The numbers of negatives and of positives."""
-
-    negatives: Array
-    positives: Array
-
-
-def of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
+def of_pair(pilot: Pilot, times: Times) -> Errors:
     """The Errors of the difference of two models on the same items, those of `compare`."""
-    if numerics.namespace(*sizes) is np:
-        found = [_of_pair(pilot, Sizes(*each)) for each in zip(*map(np.ravel, sizes), strict=True)]
-        shape = np.shape(sizes.positives)
+    if numerics.namespace(*times) is np:
+        found = [_of_pair(pilot, Times(*each)) for each in zip(*map(np.ravel, times), strict=True)]
+        shape = np.shape(times.positives)
         columns: Any = (np.reshape(x, shape) for x in zip(*found, strict=True))
         return Errors(*columns)
-    each = jnp.vectorize(lambda *x: _of_pair(pilot, Sizes(*x)), signature="(),()->(),(),(),()")
-    return Errors(*each(*sizes))
+    each = jnp.vectorize(lambda *x: _of_pair(pilot, Times(*x)), signature="(),()->(),(),(),()")
+    return Errors(*each(*times))
 
 
 @library_program()
-def _of_pair(pilot: Pilot, sizes: Sizes) -> Errors:
-    library = numerics.namespace(pilot.of_classes, *sizes)
-    n = library.stack(sizes)
-    of_classes = pilot.of_classes / n[:, None, None]
-    total = library.sum(of_classes, axis=0)
-    planned = Covariance(total, of_classes, (*sizes, sizes[0] + sizes[1]), np.float64(0))
+def _of_pair(pilot: Pilot, times: Times) -> Errors:
+    known, library = pilot.variances, numerics.namespace(*times)
+    assert isinstance(known, Covariance)
+    assert known.of_classes is not None
+    negatives, positives = known.of_classes
+    found = _in_study(
+        OfClusters(negatives, positives, known.total, known.sizes, known.mixed), times
+    )
+    of_classes = library.stack([found.negatives, found.positives])
+    draws = known.draws and (known.draws[0] * times.negatives, known.draws[1] * times.positives)
+    planned = Covariance(found.total, of_classes, found.sizes, found.mixed, draws)
     pairs = pairs_of(pilot.estimate, planned, pilot.bounds, None)
-    error = pairs.error[0, 1]
-    lean = library.sum(pilot.thirds / n**2) / (2 * error)
-    return Errors(pairs.standard_error[0, 1], error, pairs.df[0, 1], lean)
+    error, df = pairs.error[0, 1], pairs.df[0, 1]
+    return Errors(pairs.standard_error[0, 1], error, df, _lean(pilot.thirds, times, error))
 
 
-def of_samples(pilot: Pilot, sizes: Sizes) -> Errors:
-    """The Errors of the difference of two models, each on its own sample of these sizes."""
-    parts = [(c, m) for c in (0, 1) for m in (0, 1)]
-    return _apart([(pilot.of_classes[c, m, m], pilot.thirds[c, m], sizes[c]) for c, m in parts])
+def of_samples(pilot: Pilot, times: Times) -> Errors:
+    """The Errors of the difference of two models, each on its own sample of this size."""
+    each = (jax.tree.map(lambda x, m=m: x[m], pilot[1:3]) for m in (0, 1))
+    first, second = (_alone(variances, thirds, times) for variances, thirds in each)
+    v, w = first.error**2, second.error**2
+    df = degrees(v + w, v**2 / first.df + w**2 / second.df, 1.0)
+    error = numerics.namespace(v).sqrt(v + w)
+    lean = numerics.divide(first.error * first.lean - second.error * second.lean, error, 0.0)
+    return Errors(error, error, df, lean)
 
 
-def of_one(pilot: Pilot, sizes: Sizes) -> Errors:
+def of_one(pilot: Pilot, times: Times) -> Errors:
     """The Errors of one model."""
-    return _apart([(pilot.of_classes[..., c], pilot.thirds[..., c], sizes[c]) for c in (0, 1)])
+    return _alone(pilot.variances, pilot.thirds, times)
+
+
+def _alone(variances: Any, thirds: tuple[Array, Array], times: Times) -> Errors:
+    found = _in_study(variances, times)
+    error = numerics.namespace(found.total).sqrt(found.total)
+    return Errors(error, error, degrees_of_clusters(found), _lean(thirds, times, error))
+
+
+def _in_study(pilot: OfClusters, times: Times) -> OfClusters:
+    """The variances in a study that is so many times as large as the pilot."""
+    k0, k1 = times
+    both = numerics.namespace(k0, k1).sqrt(k0 * k1)  # matters with clusters, where k0 is k1
+    negatives, positives = pilot.negatives / k0, pilot.positives / k1
+    together = (pilot.total - pilot.negatives - pilot.positives) / both
+    sizes = tuple(n * k for n, k in zip(pilot.sizes, (k0, k1, both), strict=True))
+    return OfClusters(negatives, positives, negatives + positives + together, sizes, pilot.mixed)
+
+
+def _lean(thirds: tuple[Array, Array], times: Times, error: Array) -> Array:
+    third: Any = sum(x / k**2 for x, k in zip(thirds, times, strict=True))
+    return numerics.divide(third, 2 * error, 0.0)
 
 
 def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors, Effect]:
@@ -137,16 +169,6 @@ def against_value(pilot: Pilot, errors: Errors, effect: Effect) -> tuple[Errors,
     outside = (value < low - _ROUNDING * unit) | (value > high + _ROUNDING * unit)
     moved = logit(a) - logit(share(value - (effect.margin if one_sided else 0.0)))
     return of_logit, Effect(library.where(outside, library.nan, moved), 0.0 if one_sided else None)
-
-
-def _apart(parts: list[tuple[Array, Array, Array]]) -> Errors:
-    """The Errors of a sum of independent parts (variance, third moment, size), with Welch's df."""
-    variance: Any = sum(v / n for v, _, n in parts)
-    spread: Any = sum(spread_of(v / n, 1.0, n) for v, _, n in parts)
-    third: Any = sum(x / n**2 for _, x, n in parts)
-    error = numerics.namespace(variance).sqrt(variance)
-    lean = numerics.divide(third, 2 * error, 0.0)
-    return Errors(error, error, degrees(variance, spread, 1.0), lean)
 
 
 def power_of(errors: Errors, effect: Effect, level: Any) -> Array:
@@ -186,10 +208,10 @@ def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
 
 
 def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
-    """The smallest number of positives that is enough, infinite if there is none; by bisection.
+    """The smallest number of positives, or clusters, that is enough; infinite if there is none.
 
-    A compiled program tries fifteen numbers in each step instead of one, as each step needs a
-    quantile, which is many launches on a GPU.
+    By bisection. A compiled program tries fifteen numbers in each step instead of one, as each step
+    needs a quantile, which is many launches on a GPU.
     """
     ends: Any = np.full(shape, np.log(FEWEST)), np.full(shape, np.log(_MOST))
     least, most = (enough(np.exp(x)) for x in ends)

@@ -6,29 +6,25 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import as_default, double_program, library_program
-from jaxmetrics._base.host import all_concrete, near_tree
+from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
-from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._base.warned import warn
-from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
-from jaxmetrics.inference._influence.variance import errors_of_items
-from jaxmetrics.inference._intervals.metrics import error_bars_of, with_influence
-from jaxmetrics.inference._intervals.ranges import ends_of_range, range_of
-from jaxmetrics.inference._pairs import of_differences
+from jaxmetrics._base.types import Array, ArrayLike
+from jaxmetrics._roc.record import MetricLike, record_of
+from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.ranges import ends_of_range
+from jaxmetrics.inference._pilot import Held, pilot_of
 from jaxmetrics.inference._planning import (
     FEWEST,
     Effect,
     Errors,
     Pilot,
-    Sizes,
+    Times,
     against_value,
     aim_in_words,
     of_one,
@@ -38,7 +34,6 @@ from jaxmetrics.inference._planning import (
     smallest,
     width_of,
 )
-from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
 _ROUNDING = 1e-9
 _ERRORS = {"one": of_one, "pair": of_pair, "samples": of_samples}
@@ -54,11 +49,14 @@ class SampleSize(Result):
         is enough.
       n_negatives: `[...]`, the same for the negatives.
       standard_error: `[...]`, the expected standard error of the metric, or of the difference.
+      n_clusters: `[...]`, the clusters, which have so many positives and negatives on average; None
+        without clusters.
     """
 
     n_positives: Array
     n_negatives: Array
     standard_error: Array
+    n_clusters: Array | None = None
 
     def _table(self) -> Table:
         columns = [
@@ -66,6 +64,8 @@ class SampleSize(Result):
             Column("negatives", {"n_negatives": self.n_negatives}, form="plain"),
             Column("standard error", {"standard_error": self.standard_error}, self.standard_error),
         ]
+        if self.n_clusters is not None:
+            columns.insert(0, Column("clusters", {"n_clusters": self.n_clusters}, form="plain"))
         index = self._rows(np.shape(self.n_positives), "model")
         return Table("Sample size", index, columns, self._caption.names.get("aim", ()))
 
@@ -84,13 +84,15 @@ def sample_size(
     ratio: ArrayLike | None = None,
     paired: bool = True,
     confidence_level: float = 0.95,
+    clusters: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> SampleSize:
     """How many positives and negatives a study needs, from the scores of a pilot.
 
     The smallest n_1, with n_0 = ratio n_1, at which the standard error sqrt(v_0 / n_0 + v_1 / n_1)
     gives the power, or the width. v_c is the variance, in class c of the pilot, of the influence
-    values of the metric, or of their differences between two models.
+    values of the metric, or of their differences between two models. With clusters it is the
+    smallest number of clusters at which the errors, those of the pilot's clusters, are as small.
 
     - width: intervals of each model by method="logit" of `confidence_interval` (Welch's t on the
       logit scale) are on average this wide.
@@ -122,6 +124,8 @@ def sample_size(
       paired: True if both models score the same items; False if each has a sample of its own.
       confidence_level: in (0, 1), of two-sided intervals and tests; with a margin, of one-sided
         ones.
+      clusters: `[n]`, integers or strings. Items of one cluster (a patient, a user) may depend on
+        each other: the study has more clusters such as those of the pilot.
       where: `[n]` bool, False for items to leave out.
 
     Returns:
@@ -130,8 +134,8 @@ def sample_size(
     Raises:
       TypeError, ValueError: as the conventions list under Errors; neither or both of a width and a
         test (difference, margin) are given, scores are not `[n]` or `[2, n]`, the metric has
-        several values, its influence values are not known, or `ratio` is given for
-        `average_precision`, which itself depends on it.
+        several values, its influence values are not known, or `ratio` is given with clusters, or
+        for `average_precision`, which itself depends on it.
 
     The variances are estimated from the pilot. Their relative error is about sqrt(2 / m) with m
     items of a class; for a recall, whose variance rests on the slope of the curve, it is 24 % with
@@ -139,7 +143,9 @@ def sample_size(
     only model is at an end of the range or ties all items, or two models rank alike. Infinite at a
     difference of 0 and, with a margin, where the difference plus the margin is 0 or less. A
     difference is that of the first model minus the second. Warns where the limit of a recall is
-    within a tie of many negatives. Time O(n log n) and a bisection, memory O(n).
+    within a tie of many negatives. With clusters the power of `compare`, planned as 0.80 from a
+    pilot of 20,000, was 0.76 to 0.85 in simulations with 120 to 1,500. Time O(n log n) and a
+    bisection, memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
@@ -162,15 +168,23 @@ def sample_size(
     checks.check_flag("paired", paired)
     goal = _goal(metric, width, difference, margin)
     wanted = checks.check_number("power", power, high=1.0)
-    kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=width is not None)
+    items = checks.check_items(scores, labels, None, where, along={"clusters": clusters})
+    ids = checks.check_clusters(clusters, items)
+    if ratio is not None and ids is not None:
+        raise TypeError(
+            "ratio is for items without clusters, which bring theirs: leave ratio out, or give a "
+            "pilot whose clusters have this ratio"
+        )
+    kind, pilot, held = pilot_of(metric, items, ids, paired=paired, of_width=width is not None)
     if ratio is not None and error_bars_of(record_of(metric)).of_prevalence:
         raise ValueError(
             f"ratio is for metrics that do not depend on it, and {record_of(metric).name} does: "
             "take a pilot with this share of positives and leave ratio out"
         )
     per_positive = None if ratio is None else checks.check_number("ratio", ratio)
-    given = near_tree((pilot, sizes, per_positive, goal, wanted, np.float64(level)))
-    found = SampleSize(*map(as_default, _needed(*given, kind)))
+    given = near_tree((pilot, held, per_positive, goal, wanted, np.float64(level)))
+    study, error = jax.tree.map(as_default, _needed(*given, kind))
+    found = SampleSize(study.positives, study.negatives, error, study.clusters)
     asked = {"width": width, "difference": difference, "margin": margin}
     return found._captioned_as(aim=aim_in_words(level, power, paired, **asked))
 
@@ -186,8 +200,10 @@ def power(
     margin: ArrayLike | None = None,
     n_positives: ArrayLike | None = None,
     n_negatives: ArrayLike | None = None,
+    n_clusters: ArrayLike | None = None,
     paired: bool = True,
     confidence_level: float = 0.95,
+    clusters: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
     """The power of a study to find a difference, from the scores of a pilot.
@@ -206,8 +222,10 @@ def power(
       margin: of non-inferiority, as for `sample_size`.
       n_positives: positives of the study, of each sample if there are two; by default the pilot's.
       n_negatives: negatives of the study; by default as many for each positive as in the pilot.
+      n_clusters: clusters of the study, in place of both; by default those of the pilot.
       paired: True if both models score the same items; False if each has a sample of its own.
       confidence_level: in (0, 1), of two-sided tests; with a margin, of one-sided ones.
+      clusters: `[n]`, integers or strings, as for `sample_size`.
       where: `[n]` bool, False for items to leave out.
 
     Returns:
@@ -237,15 +255,31 @@ def power(
         raise TypeError("difference is missing: write difference=0.02, or margin=0.01, or both")
     checks.check_flag("paired", paired)
     effect = _goal(metric, None, difference, margin)
-    kind, pilot, sizes = _pilot(metric, scores, labels, where, paired, of_width=False)
-    given = (n_positives, n_negatives)
-    counts = [
-        None if x is None else checks.check_number(name, x, low=1.0)
-        for name, x in zip(("n_positives", "n_negatives"), given, strict=True)
-    ]
-    given = near_tree((pilot, sizes, counts, effect, np.float64(level)))
+    items = checks.check_items(scores, labels, None, where, along={"clusters": clusters})
+    ids = checks.check_clusters(clusters, items)
+    sizes = Held(n_negatives, n_positives, n_clusters)
+    _refuse_other_units(sizes, ids is not None)
+    sizes = Held(
+        *(
+            None if x is None else checks.check_number(f"n_{name}", x, low=1.0)
+            for name, x in sizes._asdict().items()
+        )
+    )
+    kind, pilot, held = pilot_of(metric, items, ids, paired=paired, of_width=False)
+    given = near_tree((pilot, held, sizes, effect, np.float64(level)))
     found = _power(*given, kind)
     return as_default(found)
+
+
+def _refuse_other_units(sizes: Held, clustered: bool) -> None:
+    """Raise where a study of clusters is given in items, or one of items in clusters."""
+    if clustered and (sizes.negatives is not None or sizes.positives is not None):
+        raise TypeError(
+            "n_positives and n_negatives are for items without clusters, which bring theirs: "
+            "write n_clusters=200"
+        )
+    if not clustered and sizes.clusters is not None:
+        raise TypeError("n_clusters is the number of clusters: write clusters=ids, too")
 
 
 def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
@@ -260,130 +294,70 @@ def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
     return Effect(number, least)
 
 
-def _pilot(
-    metric: MetricLike,
-    scores: ArrayLike,
-    labels: ArrayLike,
-    where: ArrayLike | None,
-    paired: bool,
-    *,
-    of_width: bool,
-) -> tuple[str, Pilot, Sizes]:
-    """The kind of plan, a key of _ERRORS, the Pilot, and the Sizes of the pilot."""
-    items = checks.check_items(scores, labels, None, where)
-    shape = items.scores.shape
-    if not of_width and (len(shape) > 2 or shape[:-1] not in ((), (2,))):
-        raise ValueError(
-            f"scores must be [n] of one model or [2, n] of two, got {list(shape)}: plan one pair "
-            "at a time"
-        )
-    metric, items = with_influence(metric, items)
-    bounds = range_of(metric)
-    alone = len(shape) == 1 or of_width
-    if of_width:  # each model by itself
-        rows: Any = (x if x is None or x.ndim < 2 else x[..., None, :] for x in items)
-        items = Items(*rows)
-    if alone:
-        n_models = 1 if paired or of_width else 2
-        library = numerics.namespace(items.scores)
-        of_models = items.scores if of_width and len(shape) > 1 else items.scores[None]
-        items = items._replace(scores=library.concatenate([of_models] * n_models))
-    chosen, arrays = choose(metric)
-    chosen.refuse_several(arrays, shape[-1])
-    estimate, errors = errors_of_items(metric, items)
-    warn_of_undefined(estimate)
-    warn_of_tied_limits(metric, items, planned=True)
-    negatives, positives, _ = sizes_of(items, None, estimate.ndim)
-    kind = ("pair" if paired else "samples") if not alone or n_models == 2 else "one"
-    given = estimate, errors, items.labels, bounds, Sizes(negatives, positives), kind
-    pilot, sizes, lost = _of_observations(*given)
-    if all_concrete(lost) and lost.any():
-        warn("the plan is NaN: the pilot has no errors, or its models no difference, to learn from")
-    return kind, pilot, sizes
-
-
-@double_program("kind")
-def _of_observations(
-    estimate: Array, errors: Array, labels: Array, bounds: Any, sizes: Sizes, kind: str
-) -> tuple[Pilot, Sizes, Array]:
-    """The Pilot, from the items' parts `errors` of the standard error, and its Sizes; and whether
-    the variances are NaN, as they were 0 or the only model is at an end of the range."""
-    counts = Sizes(*(x[..., 0] for x in sizes))
-    n = jnp.stack(counts, axis=-1)[..., None]
-    positive = labels.astype(bool)
-    apart = jnp.stack([jnp.where(x, errors, 0) for x in (~positive, positive)], axis=-3)
-    of_classes = n[..., None] * (apart @ jnp.swapaxes(apart, -1, -2))
-    # `errors` are influence values over n, times sqrt(n / (n - 1)) for unbiased variances.
-    influence = apart * jnp.sqrt(jnp.maximum(n * (n - 1), 0))[..., None]
-    if kind == "pair":
-        influence = influence[..., :1, :] - influence[..., 1:, :]
-    thirds = jnp.sum(influence**3, axis=-1) / n
-    thirds = thirds * jnp.array([1.0, -1.0]) if kind == "samples" else thirds[..., 0]
-    of_model = jnp.sum(jnp.diagonal(of_classes, axis1=-2, axis2=-1), axis=-2)
-    least = _ROUNDING**2 * jnp.sum(estimate**2, axis=-1)
-    if kind == "pair":
-        of_both = jnp.sum(of_model, axis=-1)
-        of_difference = of_differences(jnp.sum(of_classes, axis=-3))[0, 1]
-        lost = (of_both > least) & (of_difference <= _ROUNDING * of_both)
-    else:
-        lost = jnp.sum(of_model, axis=-1) <= least
-    if kind == "one":
-        estimate, of_classes = estimate[..., 0], of_classes[..., 0, 0]
-        if bounds is not None:
-            share = bounds.share_of(estimate)
-            lost |= (share <= _ROUNDING) | (share >= 1 - _ROUNDING)
-    lost_of_each = lost.reshape(*lost.shape, *(1,) * (of_classes.ndim - lost.ndim))
-    of_classes = jnp.where(lost_of_each, jnp.nan, of_classes)
-    return Pilot(estimate, of_classes, thirds, bounds), counts, lost
-
-
 @library_program("kind")
 def _needed(
     pilot: Pilot,
-    sizes: Sizes,
+    held: Held,
     ratio: Array | None,
     goal: Any,
     wanted: Array,
     level: Array,
     kind: str,
-) -> tuple[Array, Array, Array]:
-    """The numbers of positives and negatives, and the standard error there."""
-    library = numerics.namespace(*jax.tree.leaves((pilot, sizes, ratio, goal, wanted)))
-    ratio = sizes.negatives / sizes.positives if ratio is None else ratio
+) -> tuple[Held, Array]:
+    """What a study has to have, and the standard error there."""
+    library = numerics.namespace(*jax.tree.leaves((pilot, held, ratio, goal, wanted)))
     shapes = [np.shape(x) for x in jax.tree.leaves((ratio, wanted, goal))]
     shape = np.broadcast_shapes(*shapes, *([pilot.estimate.shape] if kind == "one" else []))
 
-    def at(positives: Array) -> Errors:
-        few = FEWEST + 0 * positives
-        return _ERRORS[kind](pilot, Sizes(library.maximum(ratio * positives, few), positives))
+    def at(size: Array) -> Errors:
+        return _ERRORS[kind](pilot, _study(held, size, ratio).times(held))
 
-    def enough(positives: Array) -> Array:
-        errors = at(positives)
+    def enough(size: Array) -> Array:
+        errors = at(size)
         if isinstance(goal, Effect):
             return _power_at(errors, pilot, goal, level, kind) >= wanted
         narrow: Array = width_of(errors, pilot, level) <= goal
         return narrow
 
-    positives = library.ceil(smallest(enough, shape) * (1 - _ROUNDING))
-    negatives = library.maximum(library.ceil(ratio * positives * (1 - _ROUNDING)), FEWEST)
-    errors = _ERRORS[kind](pilot, Sizes(negatives, positives))
+    study = _study(held, _whole(smallest(enough, shape)), ratio)
+    if held.clusters is None:
+        study = study._replace(negatives=_whole(study.negatives))
+    error = _ERRORS[kind](pilot, study.times(held)).standard_error
     undefined = library.isnan(at(library.full(shape, FEWEST)).error)
-    found = positives, negatives, errors.standard_error
-    n_positives, n_negatives, error = (library.where(undefined, library.nan, x) for x in found)
-    return n_positives, n_negatives, error
+    found: tuple[Held, Array] = jax.tree.map(
+        lambda x: library.where(undefined, library.nan, x), (study, error)
+    )
+    return jax.tree.map(_whole, found[0]), found[1]
+
+
+def _study(held: Held, size: Array, ratio: Array | None = None) -> Held:
+    """A study of so many positives, or clusters, with a pilot that `held` these."""
+    library = numerics.namespace(*jax.tree.leaves((held, size, ratio)))
+    if held.clusters is not None:
+        negatives, positives = (numerics.divide(x, held.clusters, np.nan) for x in held[:2])
+        return Held(negatives * size, positives * size, size)
+    if ratio is None:
+        ratio = numerics.divide(held.negatives, held.positives, np.nan)
+    return Held(library.maximum(ratio * size, FEWEST), size, None)
+
+
+def _whole(size: Array) -> Array:
+    found: Array = numerics.namespace(size).ceil(size * (1 - _ROUNDING))
+    return found
 
 
 @library_program("kind")
-def _power(
-    pilot: Pilot, sizes: Sizes, counts: Any, effect: Effect, level: Array, kind: str
-) -> Array:
-    """The power with `counts` positives and negatives, each None where it is not given."""
-    library = numerics.namespace(*jax.tree.leaves((sizes, counts)))
-    positives = sizes.positives if counts[0] is None else counts[0]
-    per_positive = sizes.negatives / sizes.positives
-    negatives = per_positive * positives if counts[1] is None else counts[1]
-    study = Sizes(*library.broadcast_arrays(negatives, positives))
-    return _power_at(_ERRORS[kind](pilot, study), pilot, effect, level, kind)
+def _power(pilot: Pilot, held: Held, sizes: Held, effect: Effect, level: Array, kind: str) -> Array:
+    """The power of a study with these sizes, each None where it is not given."""
+    if held.clusters is not None:
+        study = _study(held, held.clusters if sizes.clusters is None else sizes.clusters)
+    else:
+        study = _study(held, held.positives if sizes.positives is None else sizes.positives)
+        if sizes.negatives is not None:
+            study = study._replace(negatives=sizes.negatives)
+    times = study.times(held)
+    times = Times(*numerics.namespace(*times).broadcast_arrays(*times))
+    return _power_at(_ERRORS[kind](pilot, times), pilot, effect, level, kind)
 
 
 def _power_at(errors: Errors, pilot: Pilot, effect: Effect, level: Any, kind: str) -> Array:

@@ -339,7 +339,7 @@ def pairs_of(items: Items, clusters: Array | None) -> tuple[Units, Items]:
     n = items.scores.shape[-1]
     own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
     # Where there are no items, a masked one stands for them, which is in no cluster.
-    coin = jnp.arange(n) if clusters is None else jnp.resize(clusters, n)
+    coin = jnp.arange(n) if clusters is None else jnp.resize(clusters, (n,))
     both, none = jnp.tile(coin.astype(jnp.int32), 2), jnp.zeros(2, jnp.int32)
     units = Units(own, 1 - own, jnp.int32(2 * n), both, none, none)
     twice = Items(

@@ -60,22 +60,35 @@ def covariance_of(
     """
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
-    draws: Any = None
-    if clusters is None:
-        estimate, errors = errors_of_items(metric, items)
-        positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
-        total, of_classes = _products_of_items(errors, positive)
-        mixed: Any = np.float64(0)
+    if clusters is not None:
+        sums, found = covariance_of_clusters(metric, items, clusters, bounds)
+        return sums.estimate, found
+    estimate, _, found = covariance_of_items(metric, items)
+    return estimate, found
+
+
+def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array, Covariance]:
+    """The metric, the items' parts of its standard error, and its Covariance."""
+    estimate, errors = errors_of_items(metric, items)
+    positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
+    total, of_classes = _products_of_items(errors, positive)
+    sizes = sizes_of(items, None, estimate.ndim)
+    return estimate, errors, Covariance(total, of_classes, (*sizes,), np.float64(0))
+
+
+def covariance_of_clusters(
+    metric: MetricLike, items: Items, clusters: Clusters, bounds: Range | None
+) -> tuple[Sums, Covariance]:
+    """The influence of clusters, and its Covariance."""
+    draws = None
+    if bounds is None:
+        sums = sums_of_clusters(metric, items, clusters)
     else:
-        if bounds is None:
-            sums = sums_of_clusters(metric, items, clusters)
-        else:
-            sums, alone = sums_and_items(metric, items, clusters)
-            draws = _draws(sums, alone, items, clusters, bounds)
-        estimate, mixed = sums.estimate, sums.mixed
-        total, of_classes = _products_of_clusters(sums.of_classes)
-    sizes = sizes_of(items, clusters, estimate.ndim)
-    return estimate, Covariance(total, of_classes, (*sizes,), mixed, draws)
+        sums, alone = sums_and_items(metric, items, clusters)
+        draws = _draws(sums, alone, items, clusters, bounds)
+    total, of_classes = _products_of_clusters(sums.of_classes)
+    sizes = sizes_of(items, clusters, sums.estimate.ndim)
+    return sums, Covariance(total, of_classes, (*sizes,), sums.mixed, draws)
 
 
 def _draws(
