@@ -387,7 +387,8 @@ def degrees_of_clusters(v0, v1, variance, labels, clusters):
     weights, mixed = weights_of_clusters(labels, clusters)
     df0, df1, df = (kept_and_df(x)[1] for x in (*weights, weights.sum(axis=0)))
     apart = v1**2 / df1 + v0**2 / df0
-    return max(variance**2 / ((1 - mixed) * apart + mixed * variance**2 / df), 1)
+    together = variance**2 / min(df, (v0 + v1) ** 2 / apart)
+    return max(variance**2 / ((1 - mixed) * apart + mixed * together), 1)
 
 
 def logit_t_of_clusters(estimate, phi, labels, clusters, level):

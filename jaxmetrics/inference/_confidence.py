@@ -90,8 +90,8 @@ def confidence_interval(
       clusters it is that of as many items as vary as much, or the "logit" limits if these are
       further away.
     - logit: expit(logit(A) -+ t SE / (A (1 - A))), with Welch's degrees of freedom for t. With K
-      clusters of equal size they are Welch's where each cluster has one class, K - 1 where each has
-      both classes, and in between otherwise.
+      clusters of equal size they are Welch's where each cluster has one class, at most K - 1 where
+      each has both classes, and in between otherwise.
     - wald: A -+ z SE.
     - wilson: Wilson's interval for a proportion A of n = A (1 - A) / SE^2 draws, with SE from the
       bootstrap. n is at most the effective size (sum w)^2 / sum w^2 of the positives, or of the

@@ -131,7 +131,7 @@ def pairs_of(
     `areas.partial_auc`. A recall has M + 4 degrees of freedom, with the number M of negatives
     between the ends of the chord whose slope it uses. For other metrics V_0 has
     2 (n_0 - 1) / (kurtosis - 1) degrees of freedom, with the kurtosis of the negatives' influence:
-    (n_0 - 1) / 10 for average precision.
+    (n_0 - 1) / 10 for average precision. With clusters it has no more than these have.
     """
     library = numerics.namespace(estimate, covariance.total)
     n0, n1, n = map(only_number, covariance.sizes)
@@ -167,7 +167,7 @@ def pairs_of(
             added[0] += window.variance
             k0 = library.minimum(n0, window.df + 1)
         else:
-            k0 = 1 + 2 * (n0 - 1) / (bounds.kurtosis - 1)
+            k0 = library.minimum(n0, 1 + 2 * (drawn[0] - 1) / (bounds.kurtosis - 1))
         classes = [v + x for v, x in zip(classes, added, strict=True)]
         total = total + added[0] + added[1]
     df = degrees_of_clusters(OfClusters(classes[0], classes[1], total, (k0, n1, n), mixed))

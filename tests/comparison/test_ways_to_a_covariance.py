@@ -12,6 +12,8 @@ from scipy import stats
 
 import jaxmetrics as jm
 
+PARTIAL = partial(jm.partial_auc, max_fpr=0.05)
+
 QUANTILE = partial(jm.threshold_at_fpr, max_fpr=0.1)
 
 
@@ -92,6 +94,19 @@ def test_limits_with_clusters(kind, data):
         error = np.sqrt(np.sum(np.sum(sums[i] - sums[j], axis=0) ** 2))
         close(found.standard_error[i, j], error)
         close(found.high[i, j] - found.difference[i, j], stats.t.ppf(0.975, df) * np.sqrt(total))
+
+
+def test_few_negatives_decide_also_in_clusters_of_both_classes(rng):
+    """They vary more than so many clusters do of which all negatives decide."""
+    labels, clusters = np.arange(240) < 120, np.arange(240) % 120
+    scores = rng.normal(size=(2, 240)) + 2 * labels
+    degrees = {
+        metric: float(jm.compare(metric, scores, labels, clusters=clusters).df[0, 1])
+        for metric in (jm.roc_auc, PARTIAL, jm.average_precision)
+    }
+    assert degrees[jm.roc_auc] > 110
+    assert 5 < degrees[PARTIAL] < 40
+    assert 12 < degrees[jm.average_precision] < 100
 
 
 def test_chi2_of_differences_without_a_variance_is_unknown():

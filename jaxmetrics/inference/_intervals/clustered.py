@@ -44,15 +44,17 @@ class OfClusters(NamedTuple):
 
 
 def degrees_of_clusters(found: OfClusters) -> Array:
-    """The degrees of freedom: Welch's if each cluster has one class, K - 1 if each has both.
+    """The degrees of freedom: Welch's f if each cluster has one class, min(K - 1, f) if all have
+    both.
 
-    V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / (K - 1)), at least 1, with w the
-    share of the clusters with both, by weight. The K are those of `clusters_of_one_size`.
+    V^2 / ((1 - w) (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) + w V^2 / min(K - 1, f)), at least 1, with
+    f = (V1 + V0)^2 / (V1^2 / (K1 - 1) + V0^2 / (K0 - 1)) and w the share of the clusters with both,
+    by weight. The K are those of `clusters_of_one_size`, or fewer: of negatives within a limit.
     """
     k0, k1, k = found.sizes
     apart = spread_of(found.negatives, 1.0, k0) + spread_of(found.positives, 1.0, k1)
-    together = spread_of(found.total, 1.0, k)
-    library = numerics.namespace(apart, together)
+    library = numerics.namespace(apart)
+    together = library.maximum(spread_of(found.total, 1.0, k), found.ratio**2 * apart)
     share = library.where(found.mixed < 1, (1 - found.mixed) * apart, 0.0)
     share = share + library.where(found.mixed > 0, found.mixed * together, 0.0)
     return degrees(found.total, share, 1.0)
