@@ -36,6 +36,7 @@ MAX_FPR, K, GAINS = 0.01, 10, ("linear", "exponential")
 STYLES, CRITERIA = ("colour", "print"), ("youden",)
 WIDTH = 200  # columns of output that does not go to a terminal
 
+USAGE = "jaxmetrics evaluate FILE --label COLUMN --score COLUMN --output FOLDER, or jaxmetrics demo"
 HELP = "Evaluate classifiers (AUC, partial AUC, recall at an FPR) and rankings (nDCG)."
 
 DEMO_HELP = """Train three classifiers on real data and compare them.
@@ -132,6 +133,7 @@ def evaluate(
         _report.keep_programs()
 
     given = {name: value for name, value in chosen.items() if value not in (None, ())}
+    roles: dict[str, Any] = {"label": label, "scores": score, "positive": positive}
     columns = {"amount": amount, "weight": weight, "cluster": cluster, "slice": slices or None}
     _report.refuse_options(group, positive=positive, **columns, **given)
     settings = _report.Settings(**given, command=_command_line())
@@ -146,24 +148,14 @@ def evaluate(
         stream = not any(whole.values()) and _report.is_too_large(source)
     if stream:
         _report.refuse_with_stream(**whole)
-        evaluate = partial(
-            _report.evaluate_stream, source, label=label, scores=score, positive=positive
-        )
+        evaluate = partial(_report.evaluate_stream, source, **roles)
         _show(evaluate, settings, as_json, output)
         return
     problem: Problem | Queries
     with _progress() as tell:
         if group is None:
             problem = _report.problem_of_file(
-                source,
-                tell,
-                label=label,
-                scores=score,
-                positive=positive,
-                weight=weight,
-                amount=amount,
-                cluster=cluster,
-                slices=slices,
+                source, tell, **roles, weight=weight, amount=amount, cluster=cluster, slices=slices
             )
             evaluate = partial(_report.evaluate_problem, problem)
         else:
@@ -268,6 +260,14 @@ def commands() -> click.Group:
                     raise click.UsageError(f"{one.opts[0]} is given {given} times: write it once")
             return super().parse_args(ctx, args)
 
+    class Group(click.Group):
+        """Says how a report is made in place of a command that is none, such as `report`."""
+
+        def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+            if args[0] not in self.commands and not ctx.resilient_parsing:
+                raise click.UsageError(f"there is no command {args[0]!r}: write {USAGE}")
+            return super().resolve_command(ctx, args)
+
     def option(*names: str, **settings: Any) -> click.Option:
         return click.Option(names, show_default=True, **settings)
 
@@ -284,7 +284,7 @@ def commands() -> click.Group:
             option("--seed", type=int, default=0, help=seed_help),
         ]
 
-    group = click.Group("jaxmetrics", help=HELP)
+    group = Group("jaxmetrics", help=HELP)
     group.command(
         cls=Command,
         help=DEMO_HELP,

@@ -32,6 +32,14 @@ def test_progress_is_for_terminals_and_work_that_takes_long(monkeypatch, capsys)
 GOOD = ("--label", "y", "--score", "a")
 
 
+@pytest.mark.parametrize("name", ["report", "orders.csv"])
+def test_what_is_no_command_is_told_how_a_report_is_made(name):
+    result = run(name, "orders.csv")
+    assert result.exit_code == 2
+    assert f"there is no command '{name}': write jaxmetrics evaluate FILE --label" in result.stderr
+    assert "--output FOLDER" in result.stderr
+
+
 @pytest.mark.parametrize(
     ("name", "content", "arguments", "words"),
     [
