@@ -27,7 +27,7 @@ from jaxmetrics._report._evaluation import (
     notes_of_direction,
 )
 from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
-from jaxmetrics._report._points import points_of
+from jaxmetrics._report._points import note_with_names, points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
 from jaxmetrics._report._slices import measured_in, ranks_of, slices_of
@@ -105,7 +105,8 @@ def evaluate_problem(
         draw = partial(_drawn, problem, settings, measures, found.get(_BAND), slices, with_files)
         last_work[_FIGURES] = draw
     last, more = carry_out(last_work, settings, tell)
-    notes = [*notes, *more]
+    points = last.get(_POINTS, ())
+    notes += [note_with_names(x, points, names) for x in more]
     least, drawings, figures = last.get(_FIGURES, ({}, (), {}))
     facts |= {"least_cost": least} if least else {}
     return Evaluation(
@@ -118,7 +119,7 @@ def evaluate_problem(
         tuple(without_repeats(notes)),
         drawings,
         slices,
-        last.get(_POINTS, ()),
+        points,
         figures,
     )
 

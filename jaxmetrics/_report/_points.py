@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 
 import jaxmetrics as jm
-from jaxmetrics._base.words import percent_text
+from jaxmetrics._base.words import percent_text, some_of, visible
 from jaxmetrics._report._evaluation import Measure, Points
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings
@@ -25,6 +25,8 @@ _HEADINGS = {
     "recall_by_amount": "Recall by\namount",
 }
 _CRITERIA = {"youden": "Youden's index"}
+# The beginning of operating_point's warning, which does not know the names of models.
+_NOTHING = "it would be best to flag nothing"
 # The numbers that depend on the share of positives.
 _OF_PREVALENCE = ("precision", "npv", "flagged", "cost")
 # Intervals rest on the mean and the variance of resamples, for which few are enough; and the most
@@ -78,3 +80,15 @@ def points_of(
         found.append(Points(rule, title, tuple(measures)))
         progress(settings.n_resamples * len(found) // len(rules))
     return tuple(found)
+
+
+def note_with_names(note: str, points: Sequence[Points], names: Sequence[str]) -> str:
+    """A note of the library on thresholds, with the models of which it is true."""
+    if not note.startswith(_NOTHING):
+        return note
+    found = np.zeros(len(names), bool)
+    for x in points:
+        value = {y.name: np.asarray(y.interval.estimate) for y in x.measures}
+        found |= (value["threshold"] == np.inf) & (value["flagged"] > 0)
+    of = some_of([visible(name) for name, one in zip(names, found, strict=True) if one])
+    return note.replace(_NOTHING, f"{_NOTHING} by the scores {of}", 1)

@@ -173,3 +173,15 @@ def test_the_figure_of_costs_is_at_the_prevalence(data):
         found.append(best)
     assert found[0]["cost"] == pytest.approx(found[1]["cost"])
     assert found[2]["threshold"] > found[0]["threshold"]
+
+
+def test_a_note_on_infinite_scores_names_the_models(data):
+    labels, scores = data["y"].to_numpy() == 1, data[list(NAMES)].to_numpy().T.copy()
+    scores[1, np.flatnonzero(~labels)[:30]] = np.inf
+    settings = _report.Settings(0.1, 40, fn_cost=7, threshold=2.0)
+    problem = _report.Problem("f", "y", NAMES, scores, labels)
+    notes = _report.evaluate_problem(problem, settings, lambda *x: None).warnings
+    found = [x for x in notes if "best to flag nothing" in x]
+    assert [x.partition(", but")[0] for x in found] == [
+        "it would be best to flag nothing by the scores =b <i>"
+    ]
