@@ -179,6 +179,10 @@ def test_missing_cells_are_dropped_and_counted(tmp_path, table, area_alone):
     assert len(clustered.labels) == N - 4
     holes.assign(a=np.nan).to_csv(path, index=False)
     assert "none is left" in refusal(path, drops_missing=True)
+    holes.assign(y=np.where(table.y == 1, 1, None)).to_csv(path, index=False)
+    words = refusal(path, drops_missing=True)
+    assert "only one class, 1, in the rows that --drop-missing keeps" in words
+    assert f"and are left out: 'y' {(table.y != 1).sum()}" in words
 
 
 @pytest.mark.parametrize("name", ["x.csv", "x.parquet", "x.npz"])
@@ -198,11 +202,18 @@ def test_missing_cells_of_each_format(tmp_path, table, name):
         holes.to_parquet(path)
     source = _report.source_of(path, drops_missing=True)
     found = _report.problem_of_file(source, label="y", scores=["a"], amount="paid")
-    np.testing.assert_array_equal(found.scores[0], table.a.drop([first, second]))
-    np.testing.assert_array_equal(found.amounts, 10.0 * found.labels)
-    assert found.notes == ("2 of 200 rows have missing cells and are left out: 'a' 1, 'paid' 1",)
-    source = _report.source_of(path, drops_missing=True)
-    with pytest.raises(_report.InputError, match="each positive of"):
+    np.testing.assert_array_equal(found.scores[0], table.a.drop(second))
+    paid = holes.paid.where(holes.y == 1, 0).fillna(0).drop(second)
+    np.testing.assert_array_equal(found.amounts, paid)  # 0 leaves out of recall by amount alone
+    n = int(holes.y.sum()) - 1
+    assert found.notes == (
+        "1 of 200 rows have missing cells and are left out: 'a' 1",
+        f"1 of {n} positives have no amount in column 'paid': recall by amount leaves them out, "
+        "and all other metrics count them",
+    )
+    with pytest.raises(_report.InputError, match="leave these out of recall by amount, as --drop"):
+        _report.problem_of_file(path, label="y", scores=["a"], amount="nothing")
+    with pytest.raises(_report.InputError, match="no positive has an amount"):
         _report.problem_of_file(source, label="y", scores=["a"], amount="nothing")
 
 

@@ -100,3 +100,19 @@ def test_coverage_of_average_precision_near_its_ends(population):
         moments, numbers = setups.curve_moments.of_average_precision(data)
         low, high = setups.precision.average_precision(moments, np.float64(0.95), numbers)
     assert np.mean((low <= truth) & (truth <= high)) > 0.93
+
+
+def test_positives_without_an_amount_do_not_change_recall_by_amount():
+    """The command counts a missing amount as 0, which leaves its positive out of this metric."""
+    rng = np.random.default_rng(3)
+    labels = np.arange(200) % 4 == 0
+    scores = rng.normal(size=(2, 200)) + labels
+    amounts = np.where(labels, rng.lognormal(size=200), 0)
+    amounts[:60] = 0
+    kept = ~labels | (amounts > 0)
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    for ask in (jm.confidence_interval, jm.compare):
+        found = ask(recall, scores, labels, amounts=amounts)
+        alone = ask(recall, scores[:, kept], labels[kept], amounts=amounts[kept])
+        for name in ("estimate", "low", "high", "standard_error"):
+            np.testing.assert_allclose(getattr(found, name), getattr(alone, name), rtol=1e-5)

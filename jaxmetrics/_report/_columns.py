@@ -32,6 +32,7 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 from jaxmetrics._report._times import unit_of_name
 
 MOST_VALUES = 20  # of a column of slices
+AMOUNT = "positives' amount"  # the role of a column, which only positives have
 ROWS = ""  # the key of the number of dropped rows; no column has this name
 # Nullable types for whole numbers with missing cells: as floats they could not serve as ids.
 WHOLE = {
@@ -154,12 +155,18 @@ def labels_of(
 
 
 def positives_among(
-    name: str, seen: Iterable[Any], positive: str | None, *, complete: bool
+    name: str,
+    seen: Iterable[Any],
+    positive: str | None,
+    *,
+    complete: bool,
+    dropped: Sequence[str] = (),
 ) -> list[Any]:
     """The positive ones among the distinct values of a label.
 
     Whether a value is positive does not depend on the others, so batches can be read in turn. The
-    values must also make sense together. Unless they are `complete`, more may follow.
+    values must also make sense together. Unless they are `complete`, more may follow. An error says
+    what was `dropped` before.
     """
     raw = list(seen)
     texts = any(isinstance(x, str) for x in raw)  # another file may have numbers
@@ -178,9 +185,13 @@ def positives_among(
             f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two"
         )
     if complete and len(distinct) == 1:
+        where, fill = "", ""
+        if dropped:
+            where = f", in the rows that --drop-missing keeps ({dropped[0]})"
+            fill = "fill these cells, or "
         raise InputError(
-            f"label {quoted(name)} has only one class, {_quoted(distinct[0])}: pass a file "
-            "with positives and negatives"
+            f"label {quoted(name)} has only one class, {_quoted(distinct[0])}{where}: {fill}pass a "
+            "file with positives and negatives"
         )
     chosen = [value for value in distinct if _is_positive(value, positive)]
     if len(distinct) == 2 and positive is None and set(distinct) != {0, 1}:
@@ -221,15 +232,12 @@ def _is_positive(value: Any, positive: str | None) -> bool:
     )
 
 
-def complete_rows(
-    frame: Any, names: Iterable[str], dropped: Counter[str], among: Any = True
-) -> npt.NDArray[np.bool_]:
+def complete_rows(frame: Any, names: Iterable[str], dropped: Counter[str]) -> npt.NDArray[np.bool_]:
     """Whether each row has no missing cell in `names`; `dropped` counts the others.
 
-    It counts missing cells by column, and incomplete rows in all. Rows outside `among` are taken as
-    complete.
+    It counts missing cells by column, and incomplete rows in all.
     """
-    missing = {name: frame[name].isna().to_numpy() & among for name in dict.fromkeys(names)}
+    missing = {name: frame[name].isna().to_numpy() for name in dict.fromkeys(names)}
     found: npt.NDArray[np.bool_] = np.logical_or.reduce(list(missing.values()))
     dropped.update({name: int(x.sum()) for name, x in missing.items() if x.any()})
     dropped[ROWS] += int(found.sum())
@@ -346,11 +354,13 @@ def as_texts(column: Any) -> Any:
 def _refuse_missing(role: str, name: str, column: Any, which: str = "") -> None:
     missing = int(column.isna().sum())
     if missing:
+        drop = f"drop these rows, as --drop-missing does{which}"
+        if role == AMOUNT:
+            drop = "leave these out of recall by amount, as --drop-missing does"
         class_name = ", or write it otherwise if it is the name of a class" * (role == "label")
         raise InputError(
             f"{role} {quoted(name)} is missing (empty, NA, None, NaN or the like) in "
-            f"{_counted(missing, column)}: drop these rows, as --drop-missing does{which}, or fill "
-            f"them{class_name}"
+            f"{_counted(missing, column)}: {drop}, or fill them{class_name}"
         )
 
 

@@ -141,11 +141,11 @@ def batches_of(source: Source, names: Sequence[str], texts: Collection[str] = ()
         raise InputError(f"{source.name} has columns but no rows: write one row for each item")
 
 
-def refuse_none_left(source: Source, what: str, n_left: int) -> None:
-    """Refuse a source all of whose rows, or positives, were dropped."""
+def refuse_none_left(source: Source, n_left: int) -> None:
+    """Refuse a source all of whose rows were dropped."""
     if not n_left:
         raise InputError(
-            f"each {what} of {source.name} has a missing cell, so that none is left: leave "
+            f"each row of {source.name} has a missing cell, so that none is left: leave "
             "--drop-missing out to see in which column"
         )
 

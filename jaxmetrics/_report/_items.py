@@ -11,10 +11,12 @@ import numpy.typing as npt
 
 from jaxmetrics._base.types import FloatArray
 from jaxmetrics._report._columns import (
+    AMOUNT,
     complete_rows,
     is_boolean,
     labels_of,
     nonnegative_of,
+    notes_of_dropped,
     numbers_of,
     positives_among,
     refuse_twice,
@@ -31,7 +33,7 @@ class LabelledRows(NamedTuple):
     labels: npt.NDArray[np.bool_]  # [n]
     scores: FloatArray  # [models, n]
     weights: FloatArray | None  # [n]
-    amounts: FloatArray | None  # [n], 0 for negatives
+    amounts: FloatArray | None  # [n], 0 for negatives, NaN for positives without one
     others: dict[str, Any]  # columns as they are
 
 
@@ -50,31 +52,30 @@ def items_of(
 ) -> Iterator[LabelledRows]:
     """The rows of a source in batches, checked so that every metric of all of them is defined.
 
-    If the source drops missing cells, rows without a label, a score, a weight, an amount of a
-    positive or a value in a column of `whole` are left out. `dropped` counts them.
+    If the source drops missing cells, rows without a label, a score, a weight or a value in a
+    column of `whole` are left out. `dropped` counts them.
     """
     refuse_twice([label, *scores])
     extra = [name for name in (weight, amount, *others) if name is not None]
     texts = set(others).difference([label, *scores, weight, amount])
     seen: dict[Any, None] = {}
     flags: dict[str, bool] = {}
-    n_items, n_positive = 0, 0
+    n_items = 0
     needed = [x for x in (label, *scores, weight, *whole) if x is not None]
     tell(f"Reading {source.name}", 0.0)
     for frame, share in batches_of(source, [label, *scores, *extra], texts):
         if source.drops_missing:
             frame = frame[complete_rows(frame, needed, dropped)]
         labels = labels_of(label, frame[label], positive, seen)
-        if source.drops_missing and amount is not None:  # only the amounts of positives count
-            kept = complete_rows(frame, [amount], dropped, among=labels)
-            frame, labels = frame[kept], labels[kept]
         if not len(frame):
             continue
         weights = None if weight is None else nonnegative_of("weight", weight, frame[weight])
         amounts = None
         if amount is not None:
-            amounts = np.zeros(len(labels))
-            amounts[labels] = nonnegative_of("positives' amount", amount, frame[amount][labels])
+            given = frame[amount]
+            known = labels & given.notna().to_numpy() if source.drops_missing else labels
+            amounts = np.where(labels, np.nan, 0.0)
+            amounts[known] = nonnegative_of(AMOUNT, amount, given[known])
         rows = np.stack([numbers_of("score", name, frame[name]) for name in scores])
         for name in scores:
             are_flags = is_boolean(frame[name])
@@ -83,9 +84,9 @@ def items_of(
                     f"score {quoted(name)} must hold numbers but also has true and false: "
                     "write 1 and 0"
                 )
-        n_items, n_positive = n_items + len(labels), n_positive + int(labels.sum())
+        n_items += len(labels)
         tell(f"Reading {source.name}: {n_items:,} rows", share)
         yield LabelledRows(labels, rows, weights, amounts, {name: frame[name] for name in others})
-    refuse_none_left(source, "row", n_items)
-    positives_among(label, seen, positive, complete=True)
-    refuse_none_left(source, "positive", n_positive)
+    refuse_none_left(source, n_items)
+    left_out = notes_of_dropped(dropped, n_items)
+    positives_among(label, seen, positive, complete=True, dropped=left_out)

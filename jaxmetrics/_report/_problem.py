@@ -74,6 +74,10 @@ def problem_of_file(
         name: joined([batch.others[name] for batch in batches], ids=name == cluster)
         for name in others
     }
+    notes = notes_of_dropped(dropped, len(labels))
+    if amounts is not None:
+        amounts, more = _known(amounts, labels, amount)
+        notes = (*notes, *more)
     if weights is not None:
         for name, members in (("positives", labels), ("negatives", ~labels)):
             if not weights[members].any():
@@ -101,8 +105,26 @@ def problem_of_file(
         cluster,
         clusters,
         parts,
-        notes_of_dropped(dropped, len(labels)),
+        notes,
     )
+
+
+def _known(
+    amounts: FloatArray, labels: npt.NDArray[np.bool_], name: str | None
+) -> tuple[FloatArray, tuple[str, ...]]:
+    """Amounts with 0 where they are missing, which leaves an item out of recall by amount alone."""
+    missing, n = np.isnan(amounts), int(labels.sum())
+    if not missing.any():
+        return amounts, ()
+    if missing.sum() == n:
+        raise InputError(
+            f"no positive has an amount in column {quoted(name)}: fill some, or leave --amount out"
+        )
+    note = (
+        f"{missing.sum():,} of {n:,} positives have no amount in column {quoted(name)}: recall by "
+        "amount leaves them out, and all other metrics count them"
+    )
+    return np.where(missing, 0.0, amounts), (note,)
 
 
 def _joined_numbers(parts: Sequence[FloatArray | None]) -> FloatArray | None:

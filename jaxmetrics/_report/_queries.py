@@ -62,7 +62,7 @@ def queries_of_file(
         if source.drops_missing:
             frame = frame[complete_rows(frame, names, dropped)]
         frames.append(frame)
-    refuse_none_left(source, "row", sum(map(len, frames)))
+    refuse_none_left(source, sum(map(len, frames)))
     columns = {name: joined([frame[name] for frame in frames], ids=name == group) for name in names}
     segments = ids_of(
         "group",
