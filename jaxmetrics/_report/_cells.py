@@ -171,8 +171,11 @@ def values_table(slices: Slices, names: Sequence[str]) -> SliceTable:
                 for value, low, high in zip(*found, strict=True)
             ]
             columns.append((measure.heading + f"\n{visible(name)}" * (len(names) > 1), cells))
-    level = percent_text(slices.measures[0].interval.confidence_level)
-    about = f"In brackets, {level} confidence intervals, as there are several slices"
+    each = percent_text(slices.measures[0].interval.confidence_level)
+    about = (
+        f"In brackets, intervals that hold for all slices at once, with {slices.level} confidence; "
+        f"each by itself has the level {each}"
+    )
     title = f"By {visible(slices.column)}"
     return SliceTable(title, slices.column, slices.values, columns, about)
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import jaxmetrics as jm
 from jaxmetrics._base.host import threads
 from jaxmetrics._base.warned import PACKAGE
-from jaxmetrics._base.words import NARROWEST
+from jaxmetrics._base.words import NARROWEST, percent_text
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
 from jaxmetrics.plots._names import visible
@@ -112,6 +112,12 @@ class Slices(NamedTuple):
     trends: tuple[jm.Trend, ...] = ()  # by each measure, of slices with times
     unit: str = ""  # of the times
     clustered: bool = False
+
+    @property
+    def level(self) -> str:
+        """The level of the intervals of a model in all slices at once; that of each is higher."""
+        level = self.measures[0].interval.confidence_level
+        return percent_text(1 - (1 - level) * len(self.values))
 
     @property
     def too_few(self) -> str:

@@ -18,6 +18,7 @@ from jaxmetrics._report._evaluation import Drawing, Measure, Slices
 from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._metrics import costs_of
 from jaxmetrics._report._settings import Settings
+from jaxmetrics.plots._forest import draw_forest
 from jaxmetrics.plots._style import StyleName, height_for, n_distinct, shade, style_of
 from jaxmetrics.plots._trend import draw_trend
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 # The recalls at which precision has a band.
 RECALLS = np.linspace(0.01, 1, 100)
 _COLUMNS = 3  # of panels
+_AT_ONCE = "all slices at once"  # what the legend says of intervals
 
 
 def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -162,7 +164,7 @@ def drawings_of(
                 file,
                 f"By {visible(part.column)}",
                 f"The intervals of a model hold for all slices at once, with {level} confidence; "
-                f"each has the level {each}.{chosen}{odd}",
+                f"each by itself has the level {each}.{chosen}{odd}",
                 partial(_draw_slices, part, values, called, order, settings.style),
             )
         )
@@ -273,7 +275,8 @@ def _draw_slices(
         by_model = [
             jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in order[: len(shown)]
         ]
-        plots.forest(by_model, names=values, metrics=shown, style=style, ax=ax)
+        label = f"{slices.level} interval, {_AT_ONCE}"
+        draw_forest(by_model, values, shown, None, style, ax, label)
         ax.set_xlabel(measure.title)
         ax.tick_params(labelleft=ax is panels[0])
     _name_others(figure, names)
@@ -297,6 +300,6 @@ def _draw_trends(
         # The sizes are of classes, not of models.
         arranged = replace(arranged, names=slices.values, effective=found.effective)
         shown: dict[str, Any] = {"names": names, "metric": measure.title, "style": style, "ax": ax}
-        shown |= {"area": "interval, all slices at once", "limits": limits}
+        shown |= {"area": f"interval, {_AT_ONCE}", "limits": limits}
         draw_trend(arranged, times=trend.times, **shown)
     return figure

@@ -276,15 +276,14 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
             )
             for i, value in enumerate(slices.values)
         )
-        level = percent_text(1 - (1 - interval.confidence_level) * len(slices.values))
-        lacking = about_limits([measure])
+        dash = " A slice that lacks a class has a dash." * bool(np.isnan(interval.estimate).any())
         yield _Table(
             f"{measure.title}, by {slices.column}",
             slices.column,
             ("items", "positive", *names),
             rows,
-            f"Intervals hold for all rows of a column at once, with {level} confidence. A slice "
-            f"that lacks a class has a dash{lacking}.",
+            f"Intervals hold for all rows of a column at once, with {slices.level} confidence"
+            f"{about_limits([measure])}.{dash}",
         )
 
 

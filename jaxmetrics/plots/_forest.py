@@ -77,6 +77,19 @@ def forest(
     Reference: S. Lewis and M. Clarke, "Forest plots: trying to see the wood and the trees",
     BMJ 322, 2001.
     """
+    return draw_forest(intervals, names, metrics, best_set, style, ax)
+
+
+def draw_forest(
+    intervals: jm.Interval | Sequence[jm.Interval],
+    names: Sequence[str] | None,
+    metrics: Sequence[str] | None,
+    best_set: ArrayLike | None,
+    style: StyleName,
+    ax: Axes | None,
+    label_of_all: str | None = None,
+) -> Axes:
+    """`forest`, where `label_of_all` is what the legend calls the intervals."""
     looks = style_of(style)
     several = [intervals] if isinstance(intervals, jm.Interval) else list(intervals)
     values = _estimates_and_limits(several)  # [3, metrics, models]
@@ -104,7 +117,8 @@ def forest(
         )
     at = np.arange(n_models) + steps[:, None]
     _finish_rows(ax, names, at[np.isnan(values[0])], marked=best_set is not None)
-    ax.plot([], [], color=GREY, linewidth=1.2, label=f"{level_text(several[0])} interval")
+    limits = label_of_all or f"{level_text(several[0])} interval"
+    ax.plot([], [], color=GREY, linewidth=1.2, label=limits)
     ax.set_xlabel(called[0] if n_metrics == 1 and called[0] else "Estimate")
     return finish_axes(ax)
 

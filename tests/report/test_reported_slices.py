@@ -212,3 +212,13 @@ def test_numbers_too_large_to_count_days_are_no_times(name, values):
     words = f"not taken as time, because {values[0]} is no date: write it as 2026-03-15, or drop it"
     assert words in found.note
     assert ("slices are ranges of them" in found.note) == (len(values) > 20)
+
+
+def test_the_level_of_all_slices_is_what_readers_see(output, page):
+    """That of each of four slices by itself is in one sentence of the page."""
+    texts = re.sub("<svg.*?</svg>", "", page, flags=re.S)
+    assert texts.count("each by itself has the level 98.75 %") == texts.count("98.75 %") == 1
+    assert "hold for all slices at once, with 95 % confidence" in texts
+    figure = (output / "slices.svg").read_text()
+    assert "95 % interval, all slices at once" in figure
+    assert "98.75" not in figure
