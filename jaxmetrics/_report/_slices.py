@@ -61,8 +61,9 @@ def column_of(name: str, column: Any) -> Column:
                 f"them as texts, such as s{first}, if they are none"
             )
         if found.given is not None:
+            months = ": for months, write them as 2026-03" * (found.unit == "week")
             notes.append(
-                f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}"
+                f"slice {name!r} has too many {found.given}s, so slices are by {found.unit}{months}"
             )
         times = np.append(found.times, lacking * [np.nan])
         return Column(name, values, codes, times, found.unit, "; ".join(notes))
@@ -71,9 +72,12 @@ def column_of(name: str, column: Any) -> Column:
     numeric = pandas.api.types.is_numeric_dtype(column)
     if numeric and (n := column.nunique()) > MOST_VALUES:
         if (column.dropna() % 1 == 0).all():
+            instead = f"are ids, pass a column of groups of ids with at most {MOST_VALUES} values"
+            if unit_of_name(name) is not None and odd is None:
+                instead = "count days, write dates, as 2026-03-15, which become weeks or months"
             notes.append(
                 f"slice {name!r} has {n:,} distinct whole numbers, so slices are ranges of them: "
-                f"if they are ids, pass a column of groups of ids with at most {MOST_VALUES} values"
+                f"if they {instead}"
             )
         column = column.astype(np.float64)
         # Between two infinite values there is no mean.

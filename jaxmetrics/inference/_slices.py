@@ -177,7 +177,8 @@ def slices(
       scores: `[n]` or `[models, n]`, higher is more positive.
       labels: `[n]`, bool or 0 and 1.
       slices: `[n]`, integers or strings, the slice of each item (a country, a month); or a tuple of
-        two such arrays, whose slices are crossed.
+        two such arrays, whose slices are crossed. Each day of a column of dates would be a slice:
+        for months pass `dates.dt.to_period("M")` of pandas, or texts such as "2026-03".
       min_items: the fewest items of each class with which a slice is tested. With a limit of a rate
         and threshold="slice", at least three items must also be within the limit.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of

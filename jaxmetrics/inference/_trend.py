@@ -19,7 +19,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
-from jaxmetrics._base.words import percent_text
+from jaxmetrics._base.words import percent_text, some_of
 from jaxmetrics.inference._slice_tests import SliceDifferences
 from jaxmetrics.inference._slices import Slices
 from jaxmetrics.inference._trend_line import fit_line
@@ -91,7 +91,7 @@ class Trend(Result):
         out = [
             str(x) for x, used in zip(self.names, np.asarray(self.used), strict=True) if not used
         ]
-        notes = (f"left out: {', '.join(out)}",) if out else ()
+        notes = (f"left out: {some_of(out)}",) if out else ()
         index = self._rows(shape, *("model", "minus")[: len(shape)])
         return Table(f"Trend of {metric}", index, columns, notes)
 

@@ -170,6 +170,8 @@ def test_columns_of_many_numbers_are_cut_in_fifths():
     ids = _slices.column_of("store", pd.Series([*range(100, 125), None]))
     assert ids.values == ("100 to 104", *ids.values[1:5], "missing")
     assert "slice 'store' has 25 distinct whole numbers, so slices are ranges of them" in ids.note
+    days = _slices.column_of("day", pd.Series(range(100))).note
+    assert days.endswith("count days, write dates, as 2026-03-15, which become weeks or months")
     none = _slices.column_of("c", pd.Series(["missing", "a", None]))
     assert none.values == ("a", "missing", "(missing)")
     few = _slices.column_of("age", pd.Series([3, 1, None, 3]))
@@ -193,7 +195,8 @@ def test_numbers_of_a_clock_are_dates(clock, factor):
     words = f"taken as {clock} since 1970, in UTC, such as {seconds[0] * factor} for 2025-01-01"
     assert words in found.note
     weeks = factor * (1_735_689_600 + 86_400 * np.arange(60))
-    assert "too many days, so slices are by week" in _slices.column_of("day", pd.Series(weeks)).note
+    words = "too many days, so slices are by week: for months, write them as 2026-03"
+    assert words in _slices.column_of("day", pd.Series(weeks)).note
     assert _slices.column_of("store", pd.Series(factor * seconds)).times is None
 
 

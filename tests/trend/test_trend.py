@@ -83,6 +83,8 @@ def test_small_slices_are_left_out_and_named(data):
     assert not trend.used[0]
     assert trend.used[1:].all()
     assert "left out: 2026-01" in str(trend)
+    text = str(jm.trend(jm.slices(jm.roc_auc, scores[:, :20], labels[:20], np.arange(20))))
+    assert "left out: 0, 1, 2, 3, 4 and 15 more" in text
     later = jm.trend(slices, times=[np.nan, 1, 2, 3, 4, 5])
     np.testing.assert_array_equal(trend.slope, later.slope)
 
