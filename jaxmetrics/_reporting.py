@@ -22,8 +22,8 @@ def report(
     threshold: float | None = None,
     min_precision: float | None = None,
     min_recall: float | None = None,
-    fp_cost: float = 1.0,
-    fn_cost: float = 1.0,
+    fp_cost: float | None = None,
+    fn_cost: float | None = None,
     prevalence: float | None = None,
     confidence_level: float = 0.95,
     n_resamples: int = 2000,
@@ -38,7 +38,7 @@ def report(
     """The page of `jaxmetrics evaluate` from arrays or frames: metrics, comparisons, figures.
 
     A notebook shows the page. It has AUC, partial AUC, recall at FPRs and average precision with
-    intervals, the comparison of the models, ROC, precision-recall and cost curves, distributions of
+    intervals, the comparison of the models, ROC and precision-recall curves, distributions of
     scores and operating points, as the command writes them from a file.
 
     Args:
@@ -51,8 +51,9 @@ def report(
       threshold: adds this threshold, such as one in use; scores >= threshold are flagged.
       min_precision: in (0, 1], adds the threshold of the largest recall at this precision or more.
       min_recall: in (0, 1], adds the threshold of the least FPR at this recall or more.
-      fp_cost: the cost of a false positive.
-      fn_cost: the cost of a missed positive.
+      fp_cost: the cost of a false positive, 1 if only `fn_cost` is given. With either, the page has
+        the threshold of the least cost, and curves of cost.
+      fn_cost: the cost of a missed positive, 1 if only `fp_cost` is given.
       prevalence: in (0, 1), the share of positives where thresholds are used, if it is not that of
         the labels. Precision, NPV, share flagged and cost are those at this share.
       confidence_level: in (0, 1), of intervals, bands and comparisons.

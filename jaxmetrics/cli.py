@@ -64,8 +64,8 @@ read in batches into bins of scores: metrics then also have guaranteed bounds of
 and models are not compared, nor thresholds evaluated. --no-stream prevents it, as do options that
 need all items at once, such as --amount.
 
-Thresholds: the report says what those of --max-fpr and of the least cost, by --fp-cost and
---fn-cost, do to new items, and others with --criterion (that of Youden's index), --min-precision,
+Thresholds: the report says what that of --max-fpr does to new items, and others with --fp-cost or
+--fn-cost (that of the least cost), --criterion (that of Youden's index), --min-precision,
 --min-recall, or a --threshold in use, from which on scores are flagged. At a --prevalence that is
 not that of FILE, as after negatives were thinned out, precision, NPV, share flagged and cost are
 those there, and the least cost is chosen there. Without --output, each of these options but
@@ -360,8 +360,8 @@ def commands() -> click.Group:
                 help="One more: of the most recall at such a precision.",
             ),
             option("--min-recall", type=float, help="One more: the least FPR with such a recall."),
-            option("--fp-cost", type=float, help="Cost of a false positive; 1 if not given."),
-            option("--fn-cost", type=float, help="Cost of a false negative; 1 if not given."),
+            option("--fp-cost", type=float, help="Cost of a false positive; 1 beside --fn-cost."),
+            option("--fn-cost", type=float, help="Cost of a false negative; 1 beside --fp-cost."),
             option(
                 "--prevalence",
                 type=float,

@@ -80,7 +80,7 @@ def test_figures_of_an_older_report_are_removed(tmp_path, monkeypatch):
     file = tmp_path / "x.csv"
     file.write_text("y,a,g\n0,1,q\n1,2,q\n0,3,r\n1,4,r\n")
     options = ("--label", "y", "--score", "a", "--n-resamples", 10, "--output", tmp_path / "r")
-    assert run("evaluate", file, *options, "--slice", "g").exit_code == 0
+    assert run("evaluate", file, *options, "--slice", "g", "--fn-cost", 7).exit_code == 0
     older = {x.name for x in (tmp_path / "r").iterdir()}
     assert {"slices.svg", "slices.png", "cost.svg"} <= older
     users = {"slices_1.png": "mine", "roc_copy.svg": (tmp_path / "r" / "roc.svg").read_text()}
@@ -88,7 +88,9 @@ def test_figures_of_an_older_report_are_removed(tmp_path, monkeypatch):
         (tmp_path / "r" / name).write_text(text)
     assert run("evaluate", file, *options).exit_code == 0
     now = {x.name for x in (tmp_path / "r").iterdir()}
-    assert now == older - {"slices.svg", "slices.png"} | set(users)
+    assert now == older - {f"{x}.{y}" for x in ("slices", "cost") for y in ("svg", "png")} | set(
+        users
+    )
     assert run("evaluate", file, *options, "--group", "g").exit_code == 0
     now = {x.name for x in (tmp_path / "r").iterdir()}
     numbers = {"report.html", "metrics.json", "metrics.csv"}

@@ -191,7 +191,7 @@ def test_interrupted_it_says_how_far_it_came(folder, monkeypatch):
 
 def test_output_writes_the_report(folder, tmp_path):
     """Whose curves are those of the bins."""
-    result = run("evaluate", folder / "data.csv", *ALL, "--output", tmp_path)
+    result = run("evaluate", folder / "data.csv", *ALL, "--fp-cost", 2, "--output", tmp_path)
     assert result.exit_code == 0, result.output
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "the file was read in batches, so models are not compared" in page

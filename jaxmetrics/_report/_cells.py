@@ -226,7 +226,13 @@ def about_points(points: Sequence[Points]) -> str:
     )
     for prevalence in {x.prevalence for x in measures if x.prevalence is not None}:
         at = f"a prevalence of {percent_text(prevalence)}"
-        about += f"; precision, NPV, share flagged and cost are those at {at}"
+        priced = any(x.name == "cost" for x in measures)
+        of = (
+            "precision, NPV, share flagged and cost"
+            if priced
+            else "precision, NPV and share flagged"
+        )
+        about += f"; {of} are those at {at}"
     return about
 
 

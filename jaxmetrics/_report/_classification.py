@@ -26,7 +26,13 @@ from jaxmetrics._report._evaluation import (
     note_of_bands,
     notes_of_direction,
 )
-from jaxmetrics._report._metrics import ABOUT, Metric, classification_metrics, least_cost
+from jaxmetrics._report._metrics import (
+    ABOUT,
+    Metric,
+    classification_metrics,
+    costs_in_facts,
+    least_cost,
+)
 from jaxmetrics._report._points import note_with_names, points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
@@ -98,7 +104,7 @@ def evaluate_problem(
     )
     last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled
     asked = any(getattr(settings, x) is not None for x in ("criterion", "prevalence", *CHOSEN))
-    if with_figures or asked or settings.fp_cost != 1 or settings.fn_cost != 1:
+    if with_figures or asked or settings.costs is not None:
         of_points = {k: v for k, v in common.items() if k != "n_resamples"}
         last_work[_POINTS] = partial(points_of, problem, settings, **of_points)
     if with_figures:
@@ -133,9 +139,9 @@ def _drawn(
     with_files: bool,
     progress: Callable[[int], None],
 ) -> tuple[dict[str, Any], tuple[Drawing, ...], dict[str, Drawn]]:
-    """The thresholds of least cost, and the figures."""
+    """The thresholds of least cost, if there are costs, and the figures."""
     table = jm.score_table(problem.scores, problem.labels, weights=problem.weights)
-    best = least_cost(table, problem.names, settings)
+    best = {} if settings.costs is None else least_cost(table, problem.names, settings)
     shown: Any = {"band": band, "slices": slices}
     drawings = _figures.drawings_of(table, problem.names, settings, measures, **shown)
     found = {x.name: drawn(x, settings.style, with_files=with_files) for x in drawings}
@@ -232,8 +238,7 @@ def _facts_of_problem(
         "cluster": problem.cluster,
         "n_clusters": _n_clusters(problem),
         "max_fpr": settings.max_fpr,
-        "fp_cost": settings.fp_cost,
-        "fn_cost": settings.fn_cost,
+        **costs_in_facts(settings),
         "prevalence": settings.prevalence,
     }
 

@@ -96,10 +96,6 @@ def drawings_of(
         table, areas = jax.tree.map(lambda x: x[np.array(order)], (table, areas))
     level = percent_text(settings.confidence_level)
     pointwise = f" Shaded: pointwise {level} bands." if band is not None else ""
-    fp_cost, fn_cost = map(number, (settings.fp_cost, settings.fn_cost))
-    costs = f"false positive costs {fp_cost}, a false negative {fn_cost} (--fp-cost, --fn-cost)"
-    if settings.prevalence is not None:
-        costs += f", at a prevalence of {percent_text(settings.prevalence)}"
     compared = any(x.has_intervals.any() for x in measures)
     filled = "; filled marks: models not significantly worse than the best, by one-sided tests"
     in_set = filled if compared else ""
@@ -140,13 +136,15 @@ def drawings_of(
             f"{chosen}",
             partial(_draw_scores, table, called, settings.style),
         ),
-        Drawing(
-            "cost",
-            "Cost of each threshold",
-            f"A {costs}. A dot marks the threshold of least cost.{chosen}",
-            partial(_draw_cost, table, called, settings),
-        ),
     ]
+    if settings.costs is not None:
+        fp_cost, fn_cost = map(number, settings.costs)
+        costs = f"false positive costs {fp_cost}, a false negative {fn_cost} (--fp-cost, --fn-cost)"
+        if settings.prevalence is not None:
+            costs += f", at a prevalence of {percent_text(settings.prevalence)}"
+        about = f"A {costs}. A dot marks the threshold of least cost.{chosen}"
+        draw = partial(_draw_cost, table, called, settings)
+        found.append(Drawing("cost", "Cost of each threshold", about, draw))
     for i, part in enumerate(slices):
         file = f"slices_{i}" if len(slices) > 1 else "slices"
         if part.trends:

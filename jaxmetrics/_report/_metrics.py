@@ -62,17 +62,24 @@ def classification_metrics(max_fpr: float) -> tuple[Metric, ...]:
 ABOUT = "; partial AUC on McClish's scale, where chance is 0.5"
 
 
+def costs_in_facts(settings: Settings) -> dict[str, float | None]:
+    """The costs of errors, for JSON; None if none are given."""
+    return dict(zip(("fp_cost", "fn_cost"), settings.costs or (None, None), strict=True))
+
+
 def costs_of(table: jm.ScoreTable, settings: Settings) -> dict[str, Any]:
     """The costs of errors in the data, scaled so that the total is that at the prevalence, if set.
 
     All models of a table have the same items, so its share of positives is that of each.
     """
-    costs = settings.fp_cost, settings.fn_cost
+    found: dict[str, Any] = costs_in_facts(settings)
     if settings.prevalence is not None:
         positives, negatives = (float(np.asarray(x, float).sum()) for x in table[1:])
-        in_sample = costs_in_sample(positives, negatives, *costs, None, settings.prevalence)
-        costs = tuple(x * (1 / positives + 1 / negatives) for x in in_sample)
-    return dict(zip(("fp_cost", "fn_cost"), costs, strict=True))
+        given = positives, negatives, *found.values(), None, settings.prevalence
+        in_sample = costs_in_sample(*given)
+        costs = (x * (1 / positives + 1 / negatives) for x in in_sample)
+        found = dict(zip(found, costs, strict=True))
+    return found
 
 
 def least_cost(

@@ -37,22 +37,20 @@ _RESAMPLES, _DRAWN = 400, 10**8
 def points_of(
     problem: Problem, settings: Settings, *, progress: Callable[[int], None], **options: Any
 ) -> tuple[Points, ...]:
-    """Points of an FPR of at most `max_fpr`, of the least cost, and of other rules that are set."""
+    """Points of an FPR of at most `max_fpr`, and of other rules that are set."""
     most = max(min(_RESAMPLES, _DRAWN // max(len(problem.labels), 1)), 50)
-    given = {
+    given: dict[str, Any] = {
         **options,
         "n_resamples": min(settings.n_resamples, most),
         "confidence_level": settings.confidence_level,
         "amounts": problem.amounts,
-        "fp_cost": settings.fp_cost,
-        "fn_cost": settings.fn_cost,
         "prevalence": settings.prevalence,
     }
     limit = f"FPR of at most {percent_text(settings.max_fpr)}"
-    rules: list[Any] = [
-        ("max_fpr", limit, {"max_fpr": settings.max_fpr}),
-        ("least_cost", "Least cost", {}),
-    ]
+    rules: list[Any] = [("max_fpr", limit, {"max_fpr": settings.max_fpr})]
+    if settings.costs is not None:
+        given["fp_cost"], given["fn_cost"] = settings.costs
+        rules.append(("least_cost", "Least cost", {}))
     if settings.criterion is not None:
         by_criterion = {"criterion": settings.criterion}
         rules.append((settings.criterion, f"Largest {_CRITERIA[settings.criterion]}", by_criterion))

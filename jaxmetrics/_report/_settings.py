@@ -87,8 +87,8 @@ class Settings(NamedTuple):
     seed: int = 0
     k: tuple[int, ...] = (10,)  # for rankings; so is the gain
     gain: str = "linear"
-    fp_cost: float = 1.0
-    fn_cost: float = 1.0
+    fp_cost: float | None = None
+    fn_cost: float | None = None
     command: str = ""  # the command that made the report
     max_grade: float | None = None  # of the scale, for rankings
     style: StyleName = "colour"  # of the figures
@@ -98,10 +98,28 @@ class Settings(NamedTuple):
     min_precision: float | None = None
     min_recall: float | None = None
 
+    @property
+    def costs(self) -> tuple[float, float] | None:
+        """Those of a false positive and a false negative, 1 for one that is not given, or None.
+
+        Without either there is no least cost: it would be that of costs which nobody chose.
+        """
+        if self.fp_cost is None and self.fn_cost is None:
+            return None
+        fp_cost, fn_cost = (1.0 if x is None else x for x in (self.fp_cost, self.fn_cost))
+        return fp_cost, fn_cost
+
 
 # Of numbers that may be left out.
-_EXAMPLES = {"prevalence": 0.01, "threshold": 0.5, "min_precision": 0.9, "min_recall": 0.9}
-_NUMBERS = ("max_fpr", "n_resamples", "confidence_level", "seed", "fp_cost", "fn_cost", *_EXAMPLES)
+_EXAMPLES = {
+    "fp_cost": 1,
+    "fn_cost": 100,
+    "prevalence": 0.01,
+    "threshold": 0.5,
+    "min_precision": 0.9,
+    "min_recall": 0.9,
+}
+_NUMBERS = ("max_fpr", "n_resamples", "confidence_level", "seed", *_EXAMPLES)
 
 
 def check_settings(settings: Settings) -> None:
@@ -148,7 +166,7 @@ def check_settings(settings: Settings) -> None:
     # With a prevalence, an error in the data may stand for as many as there are items: a billion.
     most = MOST_COST if settings.prevalence is None else 1e20
     for name, cost in (("fp", settings.fp_cost), ("fn", settings.fn_cost)):
-        if not 0 <= cost <= most:
+        if cost is not None and not 0 <= cost <= most:
             raise InputError(
                 f"--{name}-cost must be from 0 to {most:g}, got {cost:g}: write the cost "
                 "of one, as in 100"

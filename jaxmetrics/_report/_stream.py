@@ -21,7 +21,7 @@ from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, notes_o
 from jaxmetrics._report._figures import drawings_of
 from jaxmetrics._report._files import check_has_columns, n_rows_of
 from jaxmetrics._report._items import items_of
-from jaxmetrics._report._metrics import ABOUT, classification_metrics, least_cost
+from jaxmetrics._report._metrics import ABOUT, classification_metrics, costs_in_facts, least_cost
 from jaxmetrics._report._settings import InputError, Settings, Tell
 from jaxmetrics._report._sources import ENDINGS, Source, ending_of, source_of
 from jaxmetrics._report._texts import name_of
@@ -225,7 +225,8 @@ def _evaluation(
             )
         if with_figures:
             table = jm.streaming.table(state, bins=bins)
-            facts = {**facts, "least_cost": least_cost(table, names, settings)}
+            if settings.costs is not None:
+                facts = {**facts, "least_cost": least_cost(table, names, settings)}
             drawings = drawings_of(table, names, settings, measures)
     n_items, n_positive = facts["n_items"], facts["n_positive"]
     notes = (
@@ -240,8 +241,7 @@ def _evaluation(
             **facts,
             "streamed": True,
             "max_fpr": settings.max_fpr,
-            "fp_cost": settings.fp_cost,
-            "fn_cost": settings.fn_cost,
+            **costs_in_facts(settings),
         },
         ("max_fpr", "scale"),
         f"{name_of(facts['file'])}, {facts['label']}: {n_items:,} items, {n_positive:,} positive "

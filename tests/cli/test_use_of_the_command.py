@@ -156,7 +156,7 @@ def test_a_criterion_that_is_not_known_is_refused():
 def test_the_help_has_the_defaults_and_choices_of_the_settings():
     settings = _report.Settings()
     assert (settings.max_fpr, settings.k, settings.gain) == (cli.MAX_FPR, (cli.K,), cli.GAINS[0])
-    assert (settings.fp_cost, settings.fn_cost) == (1, 1)
+    assert settings._replace(fn_cost=7.0).costs == (1, 7)
     assert (cli.STYLES, cli.CRITERIA) == (STYLE_NAMES, CRITERIA)
 
 
@@ -215,7 +215,7 @@ def test_what_is_asked_for_is_printed(tmp_path):
     written = [x for k, v in rules.items() for x in (f"--{k.replace('_', '-')}", v)]
     found = evaluated(tmp_path / "x.csv", *given[:6], *written)["operating_points"]
     for name, value in rules.items():
-        options = {"key": jax.random.key(0), "n_resamples": 40, "fp_cost": 1, "fn_cost": 1}
+        options = {"key": jax.random.key(0), "n_resamples": 40}
         with jax.enable_x64(True):  # and of one model, as in the report, whose programs it shares
             point = jm.operating_point(-columns["a"][None], labels, **options, **{name: value})
         for part in ("threshold", "recall", "fpr", "precision"):

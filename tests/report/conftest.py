@@ -64,8 +64,9 @@ def drawings():
         for x in measures[:2]
     ]
     slices = Slices("country\x1b", ODD, (N,) * 7, (N,) * 7, tuple(of_slices))
+    settings = _report.Settings(fn_cost=7)
     return _figures.drawings_of(
-        jm.score_table(scores, labels), names, _report.Settings(), measures, slices=[slices]
+        jm.score_table(scores, labels), names, settings, measures, slices=[slices]
     )
 
 

@@ -65,7 +65,7 @@ def test_figures_write_the_numbers_of_the_tables(in_memory):
 
 def test_figures_in_print(data, drawings, tmp_path):
     """Grey, with files in PDF that have their fonts within, which a later report removes."""
-    settings = _report.Settings(style="print")
+    settings = _report.Settings(style="print", fn_cost=7)
     evaluation = evaluation_of("xy", -1, 1)._replace(drawings=drawings[:0])
     labels = data["y"].to_numpy()
     table = jm.score_table(data[list(NAMES)].to_numpy().T, labels)

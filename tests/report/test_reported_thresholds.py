@@ -185,3 +185,23 @@ def test_a_note_on_infinite_scores_names_the_models(data):
     assert [x.partition(", but")[0] for x in found] == [
         "it would be best to flag nothing by the scores =b <i>"
     ]
+
+
+def test_without_costs_nothing_is_said_of_them(data):
+    """A least cost at equal costs would flag next to nothing where positives are rare."""
+    labels, scores = data["y"].to_numpy() == 1, data[list(NAMES)].to_numpy().T
+    problem = _report.Problem("f", "y", NAMES, scores, labels)
+    settings = _report.Settings(0.1, 40, criterion="youden", prevalence=0.02)
+    evaluation = _report.evaluate_problem(problem, settings, lambda *x: None, with_figures=True)
+    assert [x.rule for x in evaluation.points] == ["max_fpr", "youden"]
+    assert "cost" not in {x.name for points in evaluation.points for x in points.measures}
+    assert "cost" not in {x.name for x in evaluation.drawings}
+    found = _report.report(settings, evaluation)
+    assert "least_cost" not in found
+    assert found["fp_cost"] is found["fn_cost"] is None
+    page = _output.page_with_figures(settings, evaluation, lambda *x: None)
+    words = re.sub("<(svg|style).*?</(svg|style)>", "", page, flags=re.S)
+    assert "cost" not in words.lower()
+    assert "precision, NPV and share flagged are those at a prevalence of 2 %" in words
+    for one in ("fp_cost", "fn_cost"):  # of 1, too
+        assert _report.Settings(**{one: 1.0}).costs == (1, 1)
