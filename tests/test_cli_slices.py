@@ -1,10 +1,13 @@
 """--slice of the command, and slices of `jm.report`: models compared within slices."""
 
+import io
+
 import numpy as np
 import pytest
+from rich.console import Console
 
 import jaxmetrics as jm
-from jaxmetrics._report import Problem, Settings, evaluate_problem, report
+from jaxmetrics._report import Problem, Settings, evaluate_problem, report, tables_of
 from jaxmetrics._report._settings import untold
 from jaxmetrics._report._slices import Column
 from jaxmetrics._report._texts import without_repeats
@@ -87,3 +90,30 @@ def test_trends_of_clusters_that_recur(problem):
     np.testing.assert_allclose(found.trends[0].low, wanted.low, rtol=1e-4)  # not all slices at once
     np.testing.assert_allclose(found.trends[0].models.high, wanted.models.high, rtol=1e-4)
     assert "clusters with positives" in found.too_few
+
+
+def test_what_holds_nothing_is_no_table_and_no_panel(problem):
+    """A sentence says why: of slices of one class, and of metrics by which nothing is tested."""
+    labels = problem.labels
+    one_class = Column("kind", ("negative", "positive"), labels.astype(np.intp))
+    small = Column("shop", tuple(f"s{i}" for i in range(15)), np.arange(N) % 15)
+    names = tuple(f"2026-{i:02d}" for i in range(1, 13))
+    month = Column("month", names, np.arange(N) % 12, np.arange(12.0), "month")
+    given = problem._replace(slices=(one_class, small, month))
+    found = evaluate_problem(given, Settings(n_resamples=20), untold, with_figures=True)
+    figures = {x.name: x for x in found.drawings}
+    assert [x for x in figures if x.startswith("slices")] == ["slices_1", "slices_2"]
+    assert "trend" not in figures["slices_2"].about
+    console = Console(file=io.StringIO(), width=200)
+    for table in tables_of(found, console):
+        console.print(table)
+    printed = console.file.getvalue()
+    headings = [x.strip() for x in printed.splitlines() if "y shop" in x or "month" in x]
+    assert headings[0] == "By shop"  # not "new minus old", which would be untested
+    assert not any("Trend" in x or "kind" in x for x in printed.splitlines())
+    notes = " ".join(found.warnings)
+    assert "slices by kind have no metrics, because each has items of one class alone" in notes
+    by = "by AUC and Partial AUC to 1 % FPR within slices by shop: each slice has fewer than 20"
+    assert f"models are not compared {by}" in notes
+    assert "no trend of AUC and Partial AUC to 1 % FPR over month: fewer than two months" in notes
+    assert len(report(Settings(), found)["slices"]) == 3

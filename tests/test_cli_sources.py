@@ -213,7 +213,7 @@ def test_missing_cells_of_each_format(tmp_path, table, name):
     )
     with pytest.raises(_report.InputError, match="leave these out of recall by amount, as --drop"):
         _report.problem_of_file(path, label="y", scores=["a"], amount="nothing")
-    with pytest.raises(_report.InputError, match="no positive has an amount"):
+    with pytest.raises(_report.InputError, match="no positive has an amount above 0"):
         _report.problem_of_file(source, label="y", scores=["a"], amount="nothing")
 
 

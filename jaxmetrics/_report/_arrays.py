@@ -18,7 +18,7 @@ from jaxmetrics._report._columns import ids_of, refuse_rounded
 from jaxmetrics._report._evaluation import Evaluation
 from jaxmetrics._report._folder import check_folder
 from jaxmetrics._report._output import frame_of, page_with_figures, save
-from jaxmetrics._report._problem import Problem
+from jaxmetrics._report._problem import Problem, refuse_no_amounts
 from jaxmetrics._report._settings import InputError, Settings, check_settings, untold
 from jaxmetrics._report._slices import Column, column_of
 
@@ -135,6 +135,7 @@ def _problem_of(
     weight, amount = numbers
     if amount is not None:
         amount = np.where(flags, amount, 0)  # amounts of negatives do not count
+        refuse_no_amounts(amount)
     of_cluster = None if ids is None else "clusters"
     label = str(getattr(labels, "name", None) or "labels")
     return Problem(

@@ -123,13 +123,13 @@ class SliceTable(NamedTuple):
 
 def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     """The differences of each later model from the first one, within slices."""
-    if not slices.compared:
+    if not slices.tested:
         return []
     about = (
         f"{percent_text(slices.compared[0].confidence_level)} confidence intervals and p-values "
         "are simultaneous for all slices" + " and pairs of models" * (len(names) > 2)
     )
-    if not all(has_width(x.models)[:, 1:, 0].all() for x in slices.compared):
+    if not all(has_width(x.models)[:, 1:, 0].all() for _, x in slices.tested):
         about += (
             f"; a difference without brackets is not tested, because there are {slices.too_few}, "
             "or the models rank the items of the slice alike"
@@ -140,10 +140,7 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
             slices.column,
             slices.values,
             _counts(slices)
-            + [
-                (measure.heading, slice_cells(found.models, i))
-                for measure, found in zip(slices.measures, slices.compared, strict=True)
-            ],
+            + [(measure.heading, slice_cells(found.models, i)) for measure, found in slices.tested],
             about,
         )
         for i, name in enumerate(names)
@@ -158,10 +155,10 @@ def _counts(slices: Slices) -> list[tuple[str, list[Cell]]]:
     ]
 
 
-def values_table(slices: Slices, names: Sequence[str]) -> SliceTable:
-    """The metrics of each model in slices."""
+def values_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
+    """The metrics of each model in slices, if there are any."""
     columns = _counts(slices)
-    for measure in slices.measures:
+    for measure in slices.defined:
         limits: Any = measure.interval
         for i, name in enumerate(names):
             found = [np.asarray(x)[:, i] for x in (limits.estimate, limits.low, limits.high)]
@@ -177,7 +174,8 @@ def values_table(slices: Slices, names: Sequence[str]) -> SliceTable:
         f"each by itself has the level {each}"
     )
     title = f"By {visible(slices.column)}"
-    return SliceTable(title, slices.column, slices.values, columns, about)
+    table = SliceTable(title, slices.column, slices.values, columns, about)
+    return [table] if slices.defined else []
 
 
 def slice_cells(differences: Any, i: int) -> list[Cell]:

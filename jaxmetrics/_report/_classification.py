@@ -36,7 +36,7 @@ from jaxmetrics._report._metrics import (
 from jaxmetrics._report._points import note_with_names, points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
-from jaxmetrics._report._slices import measured_in, ranks_of, slices_of
+from jaxmetrics._report._slices import measured_in, notes_of, ranks_of, slices_of
 from jaxmetrics._report._texts import name_of, without_repeats
 from jaxmetrics.inference._tied_limits import tied_limits
 
@@ -102,6 +102,7 @@ def evaluate_problem(
         slices_of(x, problem.labels, settings, *measured, clustered=problem.clusters is not None)
         for x, measured in zip(problem.slices, in_slices, strict=True)
     )
+    notes += [x for part in slices for x in notes_of(part, len(names))]
     last_work: dict[str, Callable[..., Any]] = {}  # figures are drawn while points are resampled
     asked = any(getattr(settings, x) is not None for x in ("criterion", "prevalence", *CHOSEN))
     if with_figures or asked or settings.costs is not None:
@@ -150,12 +151,7 @@ def _drawn(
 
 def _as_of_a_command(note: str, problem: Problem, settings: Settings) -> str:
     """A note of the library in the command's words, with the names of columns."""
-    scores, labels, weights, amounts = problem[3:7]
-    if note.startswith("the metric is undefined") and amounts is not None:  # no other metric is
-        return (
-            "the amounts of the positives are all 0, so recall by amount is undefined: pass other "
-            "amounts, or none"
-        )
+    scores, labels, weights = problem[3:6]
     if " is within a tie of " not in note:
         return note
     recall = partial(jm.recall_at_fpr, max_fpr=settings.max_fpr)

@@ -114,6 +114,23 @@ class Slices(NamedTuple):
     clustered: bool = False
 
     @property
+    def defined(self) -> list[Measure]:
+        """The measures that have a value in some slice; none where each has one class."""
+        return [x for x in self.measures if np.isfinite(x.interval.estimate).any()]
+
+    @property
+    def tested(self) -> list[tuple[Measure, jm.Slices]]:
+        """The measures by which a later model is compared with the first one in some slice."""
+        pairs = zip(self.measures, self.compared, strict=False)
+        return [(x, found) for x, found in pairs if has_width(found.models)[:, 1:, 0].any()]
+
+    @property
+    def trending(self) -> list[tuple[Measure, jm.Slices, jm.Trend]]:
+        """The measures of which some model has a trend."""
+        found = zip(self.measures, self.compared, self.trends, strict=False)
+        return [x for x in found if np.isfinite(x[2].slope).any()]
+
+    @property
     def level(self) -> str:
         """The level of the intervals of a model in all slices at once; that of each is higher."""
         level = self.measures[0].interval.confidence_level

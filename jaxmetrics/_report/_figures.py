@@ -147,7 +147,9 @@ def drawings_of(
         found.append(Drawing("cost", "Cost of each threshold", about, draw))
     for i, part in enumerate(slices):
         file = f"slices_{i}" if len(slices) > 1 else "slices"
-        if part.trends:
+        if not part.defined:
+            continue
+        if part.trending:
             about = (
                 f"Bands: intervals that hold for all slices at once, with {level} confidence. "
                 f"Straight lines: linear trends.{chosen}"
@@ -175,13 +177,18 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
+def _grid(n: int) -> tuple[int, int]:
+    """Rows and columns of n panels, with few empty places."""
+    columns = 2 if n == 4 else min(n, _COLUMNS)
+    return -(-n // columns), columns
+
+
 def _draw_intervals(names: Sequence[str], measures: Sequence[Measure], style: StyleName) -> Figure:
     """A panel for each metric that compares models; with one model, for each metric."""
     chosen = [x for x in measures if x.comparison is not None]
     if not chosen:
         chosen = [x for x in measures if not x.by_amount]
-    columns = min(len(chosen), _COLUMNS)
-    rows = -(-len(chosen) // columns)
+    rows, columns = _grid(len(chosen))
     figure = _figure(10, rows * (1.4 + 0.3 * len(names)))
     layout: Any = figure.get_layout_engine()
     layout.set(w_pad=0.1)  # between the numbers at the ends of axes
@@ -222,8 +229,7 @@ def _draw_precision(
 def _panels(names: Sequence[str], draw: Callable[[int, Axes], Any]) -> Figure:
     """A panel for each model that has a colour."""
     n = n_distinct(len(names))
-    columns = min(n, _COLUMNS)
-    rows = -(-n // columns)
+    rows, columns = _grid(n)
     figure = _figure(3.4 * columns, 3 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i in range(n):
@@ -268,8 +274,8 @@ def _draw_slices(
     """A panel for each metric, with a row for each slice and a mark for each model."""
     shown = names[: n_distinct(len(names))]
     figure = _figure(10, 1.8 + 0.22 * len(values) * (1 + len(shown)) / 2)
-    panels = figure.subplots(1, len(slices.measures))
-    for ax, measure in zip(panels, slices.measures, strict=True):
+    panels = figure.subplots(1, len(slices.defined), squeeze=False)[0]
+    for ax, measure in zip(panels, slices.defined, strict=True):
         by_model = [
             jax.tree.map(lambda x, i=i: x[:, i], measure.interval) for i in order[: len(shown)]
         ]
@@ -284,12 +290,11 @@ def _draw_slices(
 def _draw_trends(
     slices: Slices, names: Sequence[str], order: Sequence[int], style: StyleName
 ) -> Figure:
-    """A panel for each metric, with a line for each model."""
-    figure = _figure(10, height_for(names))
-    panels = figure.subplots(1, len(slices.measures))
-    for ax, measure, found, trend in zip(
-        panels, slices.measures, slices.compared, slices.trends, strict=True
-    ):
+    """A panel for each metric that has a trend, with a line for each model."""
+    n = len(slices.trending)
+    figure = _figure(10 if n > 1 else 6.4, height_for(names))
+    panels = figure.subplots(1, n, squeeze=False)[0]
+    for ax, (measure, found, trend) in zip(panels, slices.trending, strict=True):
         arranged: Any
         arranged, limits = jax.tree.map(
             lambda x: x[..., np.array(order)] if x.ndim > 1 else x,

@@ -95,7 +95,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
     Yields a finding for each metric, after whether there are such slices.
     """
     values = short_names(slices.values, LONGEST_IN_TEXT)
-    for measure, compared in zip(slices.measures, slices.compared, strict=False):
+    for measure, compared in slices.tested:
         found: Any = compared.models
         known = has_width(found)[:, 1:, 0]
         worse = known & (found.simultaneous_high[:, 1:, 0] < 0)
@@ -110,7 +110,6 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         answers = [
             _within(names, shown, worse[np.ix_(tested, i)], better[np.ix_(tested, i)], i + 1, kind)
             for i in groups
-            if shown
         ]
         details = [
             f"{values[s]}: {f'{names[i]} ' if len(names) > 2 else ''}{_lower(found, s, i)}"
@@ -123,8 +122,7 @@ def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[tuple[bool, Fin
         if small := [x for x, tested in zip(values, compared.tested, strict=True) if not tested]:
             about += f"; {slices.too_few}, so not tested: {some_of(small)}"
         called = f"{measure.called}, by {visible(slices.column)}"
-        answer = "; ".join(answers) or "no slice has enough items to be tested"
-        yield bool(somewhere.any()), Finding(called, answer, about)
+        yield bool(somewhere.any()), Finding(called, "; ".join(answers), about)
 
 
 def _within(

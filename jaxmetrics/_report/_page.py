@@ -257,7 +257,7 @@ def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
 
 
 def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
-    for measure in slices.measures:
+    for measure in slices.defined:
         interval: Any = measure.interval
         digits = decimals_of_metric((interval.high - interval.low).ravel())
 

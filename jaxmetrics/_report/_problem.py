@@ -114,17 +114,23 @@ def _known(
 ) -> tuple[FloatArray, tuple[str, ...]]:
     """Amounts with 0 where they are missing, which leaves an item out of recall by amount alone."""
     missing, n = np.isnan(amounts), int(labels.sum())
+    found = np.where(missing, 0.0, amounts)
+    refuse_no_amounts(found)
     if not missing.any():
-        return amounts, ()
-    if missing.sum() == n:
-        raise InputError(
-            f"no positive has an amount in column {quoted(name)}: fill some, or leave --amount out"
-        )
+        return found, ()
     note = (
         f"{missing.sum():,} of {n:,} positives have no amount in column {quoted(name)}: recall by "
         "amount leaves them out, and all other metrics count them"
     )
-    return np.where(missing, 0.0, amounts), (note,)
+    return found, (note,)
+
+
+def refuse_no_amounts(amounts: FloatArray) -> None:
+    """Refuse amounts that are all 0 among positives, of which recall by amount is undefined."""
+    if not amounts.any():
+        raise InputError(
+            "no positive has an amount above 0: pass other amounts, or leave --amount out"
+        )
 
 
 def _joined_numbers(parts: Sequence[FloatArray | None]) -> FloatArray | None:

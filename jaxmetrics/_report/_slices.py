@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from numbers import Number
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
 from jaxmetrics._base.warned import warn
-from jaxmetrics._base.words import some_of
+from jaxmetrics._base.words import enumerated, some_of, visible
 from jaxmetrics._report._columns import MOST_VALUES, as_texts
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
 from jaxmetrics._report._metrics import Metric, classification_metrics
@@ -240,6 +240,28 @@ def slices_of(
         column.unit,
         clustered,
     )
+
+
+def notes_of(slices: Slices, n_models: int) -> Iterator[str]:
+    """Why slices have no metrics, or models or times are not compared by some of these."""
+    column, few = visible(slices.column), slices.too_few
+    if not slices.defined:
+        yield f"slices by {column} have no metrics, because each has items of one class alone"
+        return
+    tested = {x.name for x, _ in slices.tested}
+    names = [x.called for x in slices.measures if x.name not in tested]
+    if n_models > 1 and names:
+        yield (
+            f"models are not compared by {enumerated(names)} within slices by {column}: each slice "
+            f"has {few}, or the models rank its items alike"
+        )
+    trending = {x.name for x, *_ in slices.trending}
+    names = [x.called for x in slices.measures[: len(slices.trends)] if x.name not in trending]
+    if names:
+        yield (
+            f"there is no trend of {enumerated(names)} over {column}: fewer than two "
+            f"{slices.unit}s can be tested, as others have {few}"
+        )
 
 
 def _metrics(settings: Settings) -> list[Metric]:

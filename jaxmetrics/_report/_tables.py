@@ -20,7 +20,7 @@ from jaxmetrics._report._cells import (
     difference_cells,
     slice_tables,
     value_cells,
-    values_table,
+    values_tables,
 )
 from jaxmetrics._report._evaluation import Evaluation, Measure
 from jaxmetrics._report._findings import LONGEST_IN_TEXT
@@ -62,7 +62,7 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
         tables += _tables_of_width(f"Threshold: {found.title}", about, names, columns, console)
     for part in evaluation.slices:
         short = short_names(evaluation.names, LONGEST_IN_TEXT)
-        within = slice_tables(part, short) or [values_table(part, short)]
+        within = slice_tables(part, short) or values_tables(part, short)
         for x in (*within, *trend_tables(part, short)):
             rows, columns = map(visible, x.rows), [_Column(*column) for column in x.columns]
             tables += _tables_of_width(

@@ -25,7 +25,7 @@ from jaxmetrics._report._evaluation import Slices
 
 def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """For each measure: its heading, the significant trends, and details on their certainty."""
-    for measure, trend in zip(slices.measures, slices.trends, strict=False):
+    for measure, _, trend in slices.trending:
         lines = list(_lines(trend, names))
         clear = [x for x in lines if _excludes_0(x[1])]
         answers = [f"{who} {_moves(line)} per {slices.unit}" for who, line in clear]
@@ -50,10 +50,10 @@ def sentences_of(slices: Slices, names: Sequence[str]) -> Iterator[tuple[str, st
 
 def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     """The slopes of each model, and of the later models minus the first one."""
-    if not slices.trends:
+    if not slices.trending:
         return []
     columns = []
-    for measure, trend in zip(slices.measures, slices.trends, strict=True):
+    for measure, _, trend in slices.trending:
         lines = [line for _, line in _lines(trend, names)]
         digits = _digits(lines)
         slopes = [
@@ -65,18 +65,16 @@ def trend_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
             for line in lines
         ]
         any_change = [Cell(p_number(line["f_p_value"])) for line in lines]
-        columns += [
-            (f"{measure.heading}\nper {slices.unit}", slopes),
-            ("p of any\nchange", any_change),
-        ]
-    trend = slices.trends[0]
+        columns.append((f"{measure.heading}\nper {slices.unit}", slopes))
+        if np.isfinite(trend.f_p_value).any():  # not of two slices
+            columns.append(("p of any\nchange", any_change))
     about = (
         f"Slopes of a line over time, with {percent_text(trend.confidence_level)} confidence "
         "intervals and p-values, each alone; * marks those that exclude 0"
     )
     outs = {
         measure.called: enumerated(_left_out(slices, trend))
-        for measure, trend in zip(slices.measures, slices.trends, strict=True)
+        for measure, _, trend in slices.trending
     }
     if any(outs.values()):
         about += f"; left out, with {slices.too_few}, or without a time: "

@@ -183,16 +183,13 @@ def test_only_the_amounts_of_positives_matter(tmp_path):
     assert problem.amounts.tolist() == [30, 0, 10]
 
 
-def test_what_is_undefined_is_null_and_a_dash(folder):
-    arguments = (folder / "data.csv", *ALL[:-1], "nothing")
-    for recall in evaluated(*arguments)["models"]["a"]["amount_recall_at_fpr"].values():
-        assert recall["value"] is recall["low"] is recall["high"] is None
-    result = run("evaluate", *arguments)
-    assert result.exit_code == 0
-    assert " - " in result.stdout
-    assert "nan" not in result.stdout
-    assert "the amounts of the positives are all 0, so recall by amount is" in result.stdout
-    assert "a class is absent" not in result.stdout
+def test_amounts_that_are_all_0_are_refused(folder, data):
+    """Recall by amount would be a column of dashes, and an empty panel."""
+    result = run("evaluate", folder / "data.csv", *ALL[:-1], "nothing")
+    words = "no positive has an amount above 0: pass other amounts, or leave --amount out"
+    assert result.stderr.splitlines()[-1] == f"Error: {words}"
+    with pytest.raises(ValueError, match="or leave amount out"):
+        jm.report(data["a"], data["y"], amounts=data["nothing"])
 
 
 def test_notes_of_the_library_are_lines_under_the_tables(perfect, recwarn):
