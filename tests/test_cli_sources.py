@@ -228,7 +228,10 @@ def test_missing_cells_of_rankings(tmp_path, table):
 
 
 def test_what_is_not_there_is_refused(tmp_path):
-    assert refusal(tmp_path / "x.csv").startswith("there is no file")
+    assert refusal(tmp_path / "x.csv").endswith("x.csv: check the path")
+    assert refusal("new").endswith(
+        "no file new: check the path, or write --score new if it is a column"
+    )
     assert refusal(tmp_path / "*.csv").startswith("no file matches")
     (tmp_path / "folder").mkdir()
     assert "has no file that can be read" in refusal(tmp_path / "folder")

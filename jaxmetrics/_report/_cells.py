@@ -74,7 +74,8 @@ def _threshold_cell(value: float, low: float, high: float) -> Cell:
     texts = [[number(x, digits) for x in three] for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)]
     differ = len({x for x in three if not math.isnan(x)})
     told = next((x for x in texts if len({*x} - {"-"}) == differ), texts[-1])
-    return Cell(told[0], None if math.isnan(low) or math.isnan(high) else (told[1], told[2]))
+    known = low < high  # not of one that is given
+    return Cell(told[0], (told[1], told[2]) if known else None)
 
 
 def difference_cells(measure: Measure) -> list[Cell]:
@@ -220,7 +221,8 @@ def about_points(points: Sequence[Points]) -> str:
     level = percent_text(measures[0].interval.confidence_level)
     about = (
         f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
-        "threshold does to new items; those of the threshold are of the best one"
+        "threshold does to new items; the interval of a threshold is where its rule would put it "
+        "with unlimited data"
     )
     for prevalence in {x.prevalence for x in measures if x.prevalence is not None}:
         at = f"a prevalence of {percent_text(prevalence)}"

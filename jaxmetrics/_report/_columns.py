@@ -180,9 +180,12 @@ def positives_among(
     if len(distinct) > 2:
         if name in distinct:
             raise _repeated_header("label", name)
+        grades = ""
+        if not any(isinstance(x, str) for x in distinct):
+            grades = ", or also write --group and the column of query ids if these are grades"
         raise InputError(
             f"label {quoted(name)} must be binary but has more than 2 distinct values, "
-            f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two"
+            f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two{grades}"
         )
     if complete and len(distinct) == 1:
         where, fill = "", ""
@@ -277,9 +280,11 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
         )
     if len(odd):
         share = ", such as 12% as 0.12," if str(odd.iloc[0]).endswith("%") else ""
+        advice = f"convert{share} or drop {_counted(len(odd), column)}"
+        if len(odd) == column.notna().sum() and not share:
+            advice = "pass a column of numbers"
         raise InputError(
-            f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: convert"
-            f"{share} or drop {_counted(len(odd), column)}"
+            f"{role} {quoted(name)} must hold numbers but has {_quoted(odd.iloc[0])}: {advice}"
         )
     _refuse_missing(role, name, column)  # last: to drop these rows would not remove the odd texts
     found = np.asarray(numbers, np.float64)

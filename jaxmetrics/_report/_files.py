@@ -228,6 +228,11 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
             f"{path.name} has lines of JSON: convert it, as by "
             'pandas.read_json(file, lines=True).to_parquet("data.parquet")'
         )
+    if "," in name and set(parts := name.split(",")) <= set(present):
+        raise InputError(
+            f"{path.name} has no column {quoted(name)}: write the option once for each column, as "
+            f"in {' '.join(f'--score {shortened(x)}' for x in parts[:2])}"
+        )
     close = difflib.get_close_matches(name, present, 1)
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""
     raise InputError(

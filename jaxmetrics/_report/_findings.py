@@ -135,10 +135,16 @@ def _within(
     answer = f"{who} {verb} significantly worse than {names[0]} in {where or 'no slice'}"
     n, unit = worse.size, kind if len(models) == 1 else f"{kind} of models"
     if better.any():
-        answer += f", and significantly better in {better.sum()} of {n} {unit}"
+        answer += f", and significantly better in {_so_many(int(better.sum()), n, unit)}"
     if unknown := n - int(worse.sum() + better.sum()):
-        answer += f"; in {unknown} of {n} {unit} it cannot be said which is better"
+        answer += f"; in {_so_many(unknown, n, unit)} it cannot be said which is better"
     return answer
+
+
+def _so_many(some: int, n: int, unit: str) -> str:
+    if n == 1:
+        return f"the only {unit.removesuffix('s')}"
+    return f"all {n} {unit}" if some == n else f"{some} of {n} {unit}"
 
 
 def _lower(found: Any, s: int, i: int) -> str:

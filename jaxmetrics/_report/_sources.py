@@ -113,7 +113,8 @@ def _files_of(text: str) -> list[File]:
             raise InputError(f"no file matches {text}: check the pattern")
         return [File(Path(x), _columns_of(Path(x))) for x in matches]
     if not path.is_file():
-        raise InputError(f"there is no file {path}: check the path")
+        score = f", or write --score {path} if it is a column" if ending_of(path) is None else ""
+        raise InputError(f"there is no file {path}: check the path{score}")
     return [File(path, _columns_of(path))]
 
 

@@ -153,9 +153,12 @@ def test_findings_of_several_models_in_slices():
         "which is better"
     )
     assert found.detail.startswith("DK: y lower by 0.200")
+    found = _findings.findings_of(_slices_of([[-1], [np.nan]], [[1], [np.nan]], [1, 0], "xy"))[-1]
+    words = "in no slice; in the only tested slice it cannot be said which is better"
+    assert found.answer.endswith(words)
     found = _findings.findings_of(_slices_of([[-1, -1]], [[1, 1]], [1]))[-1]
     assert found.answer == (
-        "y and z are significantly worse than x in no slice; in 2 of 2 slices of models it cannot "
+        "y and z are significantly worse than x in no slice; in all 2 slices of models it cannot "
         "be said which is better"
     )
     assert printed_of(evaluation).count("simultaneous for all slices and pairs of models") == 2
