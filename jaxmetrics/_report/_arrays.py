@@ -68,7 +68,9 @@ def report_of_arrays(
         if folder is not None:
             check_folder(folder)
     except InputError as error:  # its message names options as on a command line
-        message = re.sub(r"--([a-z-]+)", lambda x: x[1].replace("-", "_"), error.message)
+        message = re.sub(", as --drop-missing does[a-z ]*", "", error.message)
+        message = message.replace("--amount", "amounts")
+        message = re.sub(r"--([a-z-]+)", lambda x: x[1].replace("-", "_"), message)
         raise ValueError(message) from None
     evaluation = evaluate_problem(
         problem, settings, untold, with_figures=True, with_files=folder is not None
@@ -91,10 +93,11 @@ def _problem_of(
     given: dict[str, Any] = {"clusters": clusters, **_columns(slices)}
     try:
         items = checks.check_items(scores, labels, weights, None, amounts, along=given)
-    except ValueError as error:  # a report has no mask
+    except (TypeError, ValueError) as error:  # a report has no mask
         way = "leave these items out of all arguments"
         message = re.sub(r"(?:exclude|leave) [a-z ]*(?:with|by) where=.*", way, str(error))
-        raise ValueError(message) from None
+        way = " and leave items without a value out of all arguments"
+        raise type(error)(re.sub(",? with where=.*", way, message)) from None
     rows = np.atleast_2d(np.asarray(items.scores, np.float64))
     for row, own in zip(rows, np.atleast_2d(np.asarray(items.scores)), strict=True):
         refuse_rounded("a row of scores", own, row)

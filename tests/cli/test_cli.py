@@ -188,7 +188,7 @@ def test_amounts_that_are_all_0_are_refused(folder, data):
     result = run("evaluate", folder / "data.csv", *ALL[:-1], "nothing")
     words = "no positive has an amount above 0: pass other amounts, or leave --amount out"
     assert result.stderr.splitlines()[-1] == f"Error: {words}"
-    with pytest.raises(ValueError, match="or leave amount out"):
+    with pytest.raises(ValueError, match="or leave amounts out"):
         jm.report(data["a"], data["y"], amounts=data["nothing"])
 
 
