@@ -26,7 +26,7 @@ _MOST_DETAILS = 2  # models or slices in a sentence with a number each; the tabl
 
 
 class Finding(NamedTuple):
-    """What a metric says: a short answer, and its confidence."""
+    """What a metric says: a short answer, and its confidence, unless that was just said."""
 
     metric: str
     answer: str
@@ -46,7 +46,8 @@ def findings_of(evaluation: Evaluation) -> list[Finding]:
         within = [x for part in evaluation.slices for x in _of_slices(part, names)]
         found = [x for _, x in sorted(within, key=lambda pair: not pair[0])]
         return [*(_of_comparison(x, names) for x in compared), *found, *trends]
-    return [*(_of_values(x, names) for x in evaluation.measures), *trends]
+    first, *rest = [_of_values(x, names) for x in evaluation.measures]
+    return [first, *(x._replace(detail="") for x in rest), *trends]  # all have that of the first
 
 
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:

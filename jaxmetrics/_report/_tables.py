@@ -28,10 +28,11 @@ from jaxmetrics._report._trends import trend_tables
 from jaxmetrics.plots._names import short_names
 
 
-def tables_of(evaluation: Evaluation, console: Console) -> list[Table]:
+def tables_of(evaluation: Evaluation, console: Console) -> list[Table | Text]:
     """The evaluation as tables for a terminal: values, differences, thresholds and slices.
 
-    A table that is too wide for the console becomes several, one below the other.
+    A table that is too wide for the console becomes several, one below the other, and its caption
+    a text below these.
     """
     names, measures = [visible(name) for name in evaluation.names], evaluation.measures
     level = percent_text(measures[0].interval.confidence_level)
@@ -84,8 +85,8 @@ def _tables_of_width(
     columns: Sequence[_Column],
     console: Console,
     corner: str = "Model",
-) -> list[Table]:
-    """Tables that fit the console, the first with the title, the last with the caption."""
+) -> list[Table | Text]:
+    """Tables that fit the console, the first with the title, and the caption of all."""
     unbounded = console.options.update(width=10_000)
 
     def fits(some: Sequence[_Column]) -> bool:
@@ -97,17 +98,15 @@ def _tables_of_width(
         if parts[-1] and not fits([*parts[-1], column]):
             parts.append([])
         parts[-1].append(column)
-    return [
-        _rich_table(
-            title if i == 0 else "",
-            caption if i == len(parts) - 1 else "",
-            corner,
-            names,
-            part,
-            console.width,
-        )
-        for i, part in enumerate(parts)
+    if len(parts) == 1:
+        return [_rich_table(title, caption, corner, names, columns, console.width)]
+    # The last table may be as narrow as one column, and would fold its caption into that.
+    titles = [title, *[""] * (len(parts) - 1)]
+    tables = [
+        _rich_table(x, "", corner, names, part, console.width)
+        for x, part in zip(titles, parts, strict=True)
     ]
+    return [*tables, Text(caption)] if caption else [*tables]
 
 
 def _rich_table(

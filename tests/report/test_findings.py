@@ -116,3 +116,13 @@ def test_a_value_may_have_no_interval():
     text = " ".join(printed_of(evaluation._replace(measures=(measure,))).split())
     assert "-, -" not in text
     assert "a value without brackets has too few items" in text
+
+
+def test_what_holds_of_all_values_is_said_once():
+    """With one model, the level of the intervals is that of all metrics."""
+    (measure,) = evaluation_of("x", -1, 1).measures
+    measures = tuple(measure._replace(heading=x, comparison=None) for x in "abc")
+    evaluation = evaluation_of("x", -1, 1)._replace(measures=measures)
+    found = _findings.findings_of(evaluation)
+    assert [x.detail for x in found] == ["In brackets, 95 % confidence intervals", "", ""]
+    assert page_of(evaluation).count("In brackets, 95 % confidence intervals.<") == 2  # and a table
