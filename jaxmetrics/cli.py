@@ -318,7 +318,7 @@ def commands() -> click.Group:
             option(
                 "--max-fpr",
                 type=float,
-                help=f"Highest FPR of the partial AUC; {MAX_FPR:g} if not given.",
+                help=f"Highest FPR, of the partial AUC and a threshold; {MAX_FPR:g} if not given.",
             ),
             option("--amount", metavar="COLUMN", help="Column of amounts, for recall by amount."),
             option("--weight", metavar="COLUMN", help="Column of item weights."),
@@ -345,8 +345,8 @@ def commands() -> click.Group:
                 "slices",
                 multiple=True,
                 metavar="COLUMN",
-                help="Column whose values divide the items into slices, or ranges of more than 20 "
-                "numbers; repeat it for several.",
+                help="Column whose values divide the items into slices; of more than 20, numbers "
+                "become ranges, and days weeks or months; repeat it for several.",
             ),
             option(
                 "--criterion",
@@ -357,9 +357,9 @@ def commands() -> click.Group:
             option(
                 "--min-precision",
                 type=float,
-                help="One more: of the most recall at such a precision.",
+                help="One more: the most recall with at least this precision.",
             ),
-            option("--min-recall", type=float, help="One more: the least FPR with such a recall."),
+            option("--min-recall", type=float, help="One more: the lowest FPR with this recall."),
             option("--fp-cost", type=float, help="Cost of a false positive; 1 beside --fn-cost."),
             option("--fn-cost", type=float, help="Cost of a false negative; 1 beside --fp-cost."),
             option(
