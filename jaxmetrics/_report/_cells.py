@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._base.words import (
     decimals_of_metric,
+    enumerated,
     fixed,
     limits_in_words,
     number,
@@ -19,6 +20,8 @@ from jaxmetrics._base.words import (
 )
 from jaxmetrics._report._evaluation import Measure, Points, Slices, has_width
 
+# Why no difference of two models has an interval.
+WHY_NONE = "because there are too few items or the models are equal in all resamples"
 _FEWEST_DIGITS, _MOST_DIGITS = 4, 10  # of thresholds
 
 
@@ -234,6 +237,12 @@ def about_points(points: Sequence[Points]) -> str:
         )
         about += f"; {of} are those at {at}"
     return about
+
+
+def about_untested(measures: Sequence[Measure]) -> str:
+    """By which metrics no two models are compared, and why, if there are such metrics."""
+    names = [x.called for x in measures if x.comparison and not x.has_intervals.any()]
+    return f"no difference in {enumerated(names)} has an interval, {WHY_NONE}" if names else ""
 
 
 def about_differences(measures: Sequence[Measure]) -> str:

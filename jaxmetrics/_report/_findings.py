@@ -16,6 +16,7 @@ from jaxmetrics._base.words import (
     visible,
     with_limits,
 )
+from jaxmetrics._report._cells import WHY_NONE
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices, has_width
 from jaxmetrics._report._trends import sentences_of
 from jaxmetrics.plots._names import short_names
@@ -175,8 +176,8 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
     found: Any = measure.comparison
     if not measure.has_intervals.any():
         return (
-            "No difference of two models has an interval, because there are too few items or the "
-            "models are equal in all resamples; nothing can be said of which is better"
+            f"No difference of two models has an interval, {WHY_NONE}; nothing can be said of "
+            "which is better"
         )
     level = percent_text(found.confidence_level)
     values = found.difference, found.simultaneous_low, found.simultaneous_high

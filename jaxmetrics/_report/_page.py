@@ -136,7 +136,7 @@ def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
     """The sections of comparisons in pairs, of thresholds and of slices."""
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     level = percent_text(evaluation.measures[0].interval.confidence_level)
-    if pairs := [_table_of_pairs(x, names) for x in evaluation.measures if x.comparison]:
+    if pairs := [_table_of_pairs(x, names) for x in evaluation.measures if x.has_intervals.any()]:
         about = (
             "Intervals and p-values are simultaneous for all pairs of a table. Models marked + are "
             f"not significantly worse than the best at the {level} confidence level, by one-sided "
@@ -235,18 +235,14 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
         )
         for i, name in enumerate(names)
     )
-    about = "Bold: the interval excludes 0."
+    about = []
+    if any(x.best for _, row in rows for x in row):
+        about.append("Bold: the interval excludes 0.")
     if unknown := about_differences([measure]):
-        about += f" {unknown.capitalize()}."
+        about.append(f"{unknown.capitalize()}.")
     if n > 2 and best_set is not None and not np.isnan(found.chi2_p_value):
-        about += f" Test that all models are equal: {p_value(float(found.chi2_p_value))}."
-    return _Table(
-        measure.called,
-        "Row minus column",
-        tuple(names),
-        rows,
-        about,
-    )
+        about.append(f"Test that all models are equal: {p_value(float(found.chi2_p_value))}.")
+    return _Table(measure.called, "Row minus column", tuple(names), rows, " ".join(about))
 
 
 def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:

@@ -17,6 +17,7 @@ from jaxmetrics._report._cells import (
     about_differences,
     about_limits,
     about_points,
+    about_untested,
     difference_cells,
     slice_tables,
     value_cells,
@@ -46,17 +47,21 @@ def tables_of(evaluation: Evaluation, console: Console) -> list[Table | Text]:
     if by_amount := [x for x in measures if x.by_amount]:
         columns = [_Column(x.heading, value_cells(x)) for x in by_amount]
         tables += _tables_of_width("By amount", "", names, columns, console)
-    if compared := [x for x in measures if x.comparison is not None]:
+    untested = about_untested(measures)
+    if compared := [x for x in measures if x.has_intervals.any()]:
         about = (
             f"{level} confidence intervals and p-values are simultaneous for all pairs in a column"
             "; models marked + are not significantly worse than the best, by one-sided tests"
         )
         if unknown := about_differences(compared):
             about += f"; {unknown}"
+        about += f"; {untested}" * bool(untested)
         columns = [
             _Column(x.heading + "\nby amount" * x.by_amount, difference_cells(x)) for x in compared
         ]
         tables += _tables_of_width("Difference from the best", about, names, columns, console)
+    elif untested:
+        tables.append(Text(f"{untested[0].upper()}{untested[1:]}"))
     for i, found in enumerate(evaluation.points, start=1):
         about = about_points(evaluation.points) if i == len(evaluation.points) else ""
         columns = [_Column(x.heading, value_cells(x)) for x in found.measures]
