@@ -224,8 +224,8 @@ def about_points(points: Sequence[Points]) -> str:
     level = percent_text(measures[0].interval.confidence_level)
     about = (
         f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
-        "threshold does to new items; the interval of a threshold is where its rule would put it "
-        "with unlimited data"
+        "threshold does to new items; the interval of a threshold says where its rule would put "
+        "it with unlimited data"
     )
     for prevalence in {x.prevalence for x in measures if x.prevalence is not None}:
         at = f"a prevalence of {percent_text(prevalence)}"
