@@ -14,7 +14,7 @@ from jaxmetrics._base.items import class_weights, items_at_hand
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose
-from jaxmetrics.inference._influence.clusters import Clusters, Sums
+from jaxmetrics.inference._influence.clusters import Clusters, Sums, sums_and_items
 from jaxmetrics.inference._influence.covariance import (
     Covariance,
     covariance_of_clusters,
@@ -81,7 +81,8 @@ def pilot_of(
         labels = near(items.labels) if isinstance(errors, np.ndarray) else items.labels
         thirds = _thirds_of_items(errors, labels, covariance.sizes, kind)
     else:
-        sums, covariance = covariance_of_clusters(metric, items, clusters, bounds)
+        sums, of_items = sums_and_items(metric, items, clusters)
+        covariance = covariance_of_clusters(sums, of_items, items, clusters, bounds)
         estimate, thirds = sums.estimate, _thirds_of_clusters(sums, covariance.sizes, kind)
     warn_of_undefined(estimate)
     warn_of_tied_limits(metric, items, planned=True)

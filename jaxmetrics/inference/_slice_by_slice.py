@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any, NamedTuple
 
 import jax
@@ -11,9 +12,10 @@ import scipy
 from jaxmetrics._base import numerics
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import HostArray, Items
+from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._forms import Form, limits_of_sums
-from jaxmetrics.inference._influence.clusters import Clusters, sums_and_items
-from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
+from jaxmetrics.inference._influence.covariance import covariance_of, covariance_of_clusters
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._intervals.ranges import Range
@@ -68,12 +70,20 @@ def apart(items: Items, ids: HostArray, n: int, clusters: Clusters | None) -> li
     return [slice_of(at) for at in np.split(order, np.searchsorted(ids[order], range(1, n)))]
 
 
-def values_of_clusters(form: Form, slices: list[Slice], levels: HostArray) -> SliceValues:
+def sums_of_slices(metric: MetricLike, slices: list[Slice]) -> list[tuple[Sums, Alone]] | None:
+    """The influence of the clusters of each slice; None without clusters."""
+    if slices[0].clusters is None:
+        return None
+    return [near_tree(sums_and_items(metric, x.items, x.clusters)) for x in slices]
+
+
+def values_of_clusters(
+    form: Form, slices: list[Slice], of_slices: list[tuple[Sums, Alone]], levels: HostArray
+) -> SliceValues:
     """The metric of the form in each slice; the parts of variances add up to those of clusters."""
 
-    def of_slice(part: Slice) -> tuple[Any, ...]:
+    def of_slice(part: Slice, found: tuple[Sums, Alone]) -> tuple[Any, ...]:
         items, ids = part.items, part.clusters
-        found = near_tree(sums_and_items(form.metric, items, ids))
 
         def limits_of(i: int) -> tuple[HostArray, ...]:
             row = items._replace(scores=items.scores[i])
@@ -84,7 +94,7 @@ def values_of_clusters(form: Form, slices: list[Slice], levels: HostArray) -> Sl
         estimate, low, high, error = np.stack([*rows], axis=1)
         return estimate[:, 0], error[:, 0], low, high, found[0].of_classes
 
-    *values, sums = zip(*map(of_slice, slices), strict=True)
+    *values, sums = zip(*map(of_slice, slices, of_slices), strict=True)
     estimate, error, low, high = map(np.stack, values)
     parts: Any = np.stack([(x**2).sum(axis=-1).T for x in sums])  # [slices, 2, models]
     variance: Any = error**2
@@ -114,12 +124,22 @@ def _covariance(among: list[HostArray], sums: list[HostArray]) -> HostArray | No
     return products.reshape(n, n_models, n, n_models)
 
 
-def pairs_by_slice(form: Form, slices: list[Slice], bounds: Range | None) -> Pairs:
+def pairs_by_slice(
+    metric: MetricLike,
+    slices: list[Slice],
+    of_slices: list[tuple[Sums, Alone]] | None,
+    bounds: Range | None,
+) -> Pairs:
     """The Pairs of the models within each slice, as `compare` has them."""
 
-    def of_slice(part: Slice) -> Pairs:
-        metric, bounds_in_slice = in_steps(form.metric, part.items, bounds)
-        estimate, covariance = near_tree(covariance_of(metric, part.items, part.clusters, bounds))
-        return pairs_of(estimate, covariance, bounds_in_slice, None)
+    def of_slice(part: Slice, known: tuple[Sums, Alone] | None) -> Pairs:
+        by_steps, bounds_in_slice = in_steps(metric, part.items, bounds)
+        if known is None or by_steps is not metric:
+            found = covariance_of(by_steps, part.items, part.clusters, bounds)
+        else:
+            covariance = covariance_of_clusters(*known, part.items, part.clusters, bounds)
+            found = known[0].estimate, covariance
+        return pairs_of(*near_tree(found), bounds_in_slice, None)
 
-    return stacked([*map(of_slice, slices)], bounds, len(slices[0].items.scores))
+    pairs = map(of_slice, slices, of_slices or itertools.repeat(None))
+    return stacked([*pairs], bounds, len(slices[0].items.scores))

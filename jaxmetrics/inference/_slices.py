@@ -34,6 +34,7 @@ from jaxmetrics.inference._slice_by_slice import (
     Slice,
     apart,
     pairs_by_slice,
+    sums_of_slices,
     values_of_clusters,
 )
 from jaxmetrics.inference._slice_tests import (
@@ -263,9 +264,12 @@ def _values_and_pairs(
 ) -> tuple[SliceValues, Pairs | None]:
     """The values of the share that the form is of, and the models compared, unless one is alone."""
     of_shares = form._replace(value_of=_as_it_is)
-    pairs = None if alone or parts is None else pairs_by_slice(form, parts, bounds)
-    if parts is not None and parts[0].clusters is not None:
-        return values_of_clusters(of_shares, parts, levels), pairs
+    pairs, sums = None, None
+    if parts is not None:
+        sums = sums_of_slices(form.metric, parts)
+        pairs = None if alone else pairs_by_slice(form.metric, parts, sums, bounds)
+        if sums is not None:
+            return values_of_clusters(of_shares, parts, sums, levels), pairs
     estimates = slice_estimates(items, form, levels)
     if not alone and parts is None:
         pairs = pairs_of_items(*estimates[:3], bounds)

@@ -61,8 +61,11 @@ def covariance_of(
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
     if clusters is not None:
-        sums, found = covariance_of_clusters(metric, items, clusters, bounds)
-        return sums.estimate, found
+        if bounds is None:
+            sums, alone = sums_of_clusters(metric, items, clusters), None
+        else:
+            sums, alone = sums_and_items(metric, items, clusters)
+        return sums.estimate, covariance_of_clusters(sums, alone, items, clusters, bounds)
     estimate, _, found = covariance_of_items(metric, items)
     return estimate, found
 
@@ -77,18 +80,15 @@ def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array,
 
 
 def covariance_of_clusters(
-    metric: MetricLike, items: Items, clusters: Clusters, bounds: Range | None
-) -> tuple[Sums, Covariance]:
-    """The influence of clusters, and its Covariance."""
+    sums: Sums, alone: Alone | None, items: Items, clusters: Clusters, bounds: Range | None
+) -> Covariance:
+    """The Covariance, from what `sums_and_items` returns of the items."""
     draws = None
-    if bounds is None:
-        sums = sums_of_clusters(metric, items, clusters)
-    else:
-        sums, alone = sums_and_items(metric, items, clusters)
+    if alone is not None and bounds is not None:
         draws = _draws(sums, alone, items, clusters, bounds)
     total, of_classes = _products_of_clusters(sums.of_classes)
     sizes = sizes_of(items, clusters, sums.estimate.ndim)
-    return sums, Covariance(total, of_classes, (*sizes,), sums.mixed, draws)
+    return Covariance(total, of_classes, (*sizes,), sums.mixed, draws)
 
 
 def _draws(
