@@ -80,13 +80,16 @@ def pilot_of(
         estimate, errors, covariance = covariance_of_items(metric, items)
         labels = near(items.labels) if isinstance(errors, np.ndarray) else items.labels
         thirds = _thirds_of_items(errors, labels, covariance.sizes, kind)
+        of_items = None
     else:
         sums, of_items = sums_and_items(metric, items, clusters)
-        covariance = covariance_of_clusters(sums, of_items, items, clusters, bounds)
+        covariance = covariance_of_clusters(sums, None, items, clusters, bounds)
         estimate, thirds = sums.estimate, _thirds_of_clusters(sums, covariance.sizes, kind)
     warn_of_undefined(estimate)
     warn_of_tied_limits(metric, items, planned=True)
     pilot, lost = _pilot(*near_tree((estimate, thirds, covariance, bounds)), kind)
+    if kind == "pair":
+        pilot = pilot._replace(alone=near_tree(of_items))
     if all_concrete(lost) and lost.any():
         warn("the plan is NaN: the pilot has no errors, or its models no difference, to learn from")
     negatives, positives, _ = (x[..., 0] for x in sizes_of(items, None, estimate.ndim))

@@ -14,8 +14,13 @@ from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.types import Array
 from jaxmetrics._base.words import percent_text
+from jaxmetrics.inference._influence.clusters import Alone
 from jaxmetrics.inference._influence.covariance import Covariance
-from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
+from jaxmetrics.inference._intervals.clustered import (
+    OfClusters,
+    degrees_of_clusters,
+    draws_of_clusters,
+)
 from jaxmetrics.inference._intervals.distributions import normal_cdf, t_quantile
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.rules import degrees, on_logit
@@ -38,12 +43,14 @@ class Pilot(NamedTuple):
         of a pair: the parts of the negatives and of the positives. With clusters, in which these
         depend on each other, the first has all of it.
       bounds: the Range of the metric; None if it is not known.
+      alone: of a pair in clusters, what these are compared with to count draws; else None.
     """
 
     estimate: Array
     variances: Covariance | OfClusters
     thirds: tuple[Array, Array]
     bounds: Range | None
+    alone: Alone | None = None
 
 
 class Times(NamedTuple):
@@ -97,11 +104,30 @@ def _of_pair(pilot: Pilot, times: Times) -> Errors:
         OfClusters(negatives, positives, known.total, known.sizes, known.mixed), times
     )
     of_classes = library.stack([found.negatives, found.positives])
-    draws = known.draws and (known.draws[0] * times.negatives, known.draws[1] * times.positives)
+    draws = _draws(pilot, found, times)
     planned = Covariance(found.total, of_classes, found.sizes, found.mixed, draws)
     pairs = pairs_of(pilot.estimate, planned, pilot.bounds, None)
     error, df = pairs.error[0, 1], pairs.df[0, 1]
     return Errors(pairs.standard_error[0, 1], error, df, _lean(pilot.thirds, times, error))
+
+
+def _draws(pilot: Pilot, study: OfClusters, times: Times) -> tuple[Array, Array] | None:
+    """`Covariance.draws` of the study, which has fewer for a cluster where it has few clusters."""
+    bounds, alone = pilot.bounds, pilot.alone
+    if alone is None or bounds is None:
+        return None
+    share, unit = bounds.share_of(pilot.estimate), (bounds.high - bounds.low) ** 2
+    negatives, positives, total = (
+        numerics.namespace(x).diagonal(x) / unit
+        for x in (study.negatives, study.positives, study.total)
+    )
+    ratio = numerics.divide(total, negatives + positives, 1.0)
+
+    def of_class(c: int, variance: Array) -> Array:
+        (of_items, n, clusters), k = (x[..., c] for x in alone), times[c]
+        return draws_of_clusters(share, ratio, variance, of_items / unit / k, n * k, clusters * k)
+
+    return of_class(0, negatives), of_class(1, positives)
 
 
 def of_samples(pilot: Pilot, times: Times) -> Errors:
