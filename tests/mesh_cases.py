@@ -104,10 +104,14 @@ def _in_clusters(function: Callable[..., Any]) -> Callable[..., Any]:
     return of
 
 
-def _of_halves(scores: Any, labels: Any) -> Any:
+def _of_halves(metric: Callable[..., Any]) -> Callable[..., Any]:
     """Which a program that is traced needs to know."""
-    groups = 2 * np.arange(len(labels)) // len(labels)
-    return jm.compare_samples(jm.roc_auc, scores, labels, groups=groups)
+
+    def of(scores: Any, labels: Any) -> Any:
+        groups = 2 * np.arange(len(labels)) // len(labels)
+        return jm.compare_samples(metric, scores, labels, groups=groups)
+
+    return of
 
 
 def _gradient(loss: Callable[..., Any]) -> Callable[..., Any]:
@@ -239,7 +243,8 @@ CASES: dict[str, Case] = {
     "compare-bootstrap": _of_items(partial(jm.compare, jm.average_precision, **FEW)),
     "compare_means": case(jm.compare_means, "scores"),
     "mean_interval": case(jm.mean_interval, "scores"),
-    "compare_samples": _of_items(_of_halves),
+    "compare_samples": _of_items(_of_halves(jm.roc_auc)),
+    "compare_samples-precision": _of_items(_of_halves(jm.average_precision)),
     "compare_to_value": _of_items(partial(jm.compare_to_value, jm.roc_auc, value=0.5)),
     "operating_point": _of_items(partial(jm.operating_point, max_fpr=0.2)),
     "sample_size": case(partial(jm.sample_size, jm.roc_auc, width=0.2), "row", "labels"),

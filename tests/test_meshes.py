@@ -44,6 +44,7 @@ BY_PROCESSES = (
     ("bootstrap", "eager Explicit items"),
     ("segment_roc_auc", "eager Explicit items"),
     ("confidence_interval", "eager Auto models"),
+    ("compare_samples-precision", "eager Auto items"),
 )
 
 

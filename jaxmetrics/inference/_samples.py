@@ -11,7 +11,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import all_concrete, at_hand, near, near_tree
+from jaxmetrics._base.host import all_concrete, as_numpy, at_hand, near, near_tree
 from jaxmetrics._base.items import class_weights
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -183,7 +183,7 @@ def _warn_of_prevalence(
     """Warn of a metric that may differ only because the groups' shares of positives do."""
     if not error_bars_of(record_of(metric)).of_prevalence or not all_concrete(*items):
         return
-    positives, negatives = (np.asarray(x, np.float64) for x in class_weights(items))
+    positives, negatives = (as_numpy(x).astype(np.float64) for x in class_weights(items))
     if positives.ndim > 1:
         positives, negatives = positives[0], negatives[0]
     n = [np.bincount(index, np.broadcast_to(x, index.shape)) for x in (positives, negatives)]
