@@ -144,9 +144,38 @@ def check_collectives():
         found[f"collectives of {name}"] = sizes_of_collectives(program)
 
 
+def check_kinds():
+    """Whole numbers in 64 bits, and weights of the host with a mask of all processes."""
+
+    def of_whole(scores, labels, counts, where):
+        return (
+            jm.losses.pairwise_auc_loss(scores, labels, weights=counts),
+            jm.mean_interval(scores, weights=weights, where=where).low,
+        )
+
+    given = (models * 10).astype(int), labels[0].astype(int), np.arange(N) % 3, where[0]
+    by_itself("whole numbers", of_whole, (ROWS, ITEMS, ITEMS, ITEMS), *given, how="eager")
+
+
+def check_errors():
+    gaps, labelled = (placed(x, ITEMS, MESH) for x in (np.where(where[0], 0.5, np.nan), labels[0]))
+    slots = jm.losses.kl_partial_auc
+    for name, call in {
+        "gap": lambda: jm.compare_means(jnp.stack([gaps, gaps])),
+        "slot": lambda: slots.apply(slots.init(5), gaps, labelled, labelled * N),
+    }.items():
+        try:
+            call()
+        except ValueError as error:
+            found[name] = str(error)
+
+
 if processes == 1:
     check_grid()
     check_collectives()
+else:
+    check_kinds()
+    check_errors()
 print(json.dumps(found))
 if processes > 1:
     jax.distributed.shutdown()

@@ -55,3 +55,6 @@ def test_two_processes_agree_with_one_device():
     for one in found(2):
         assert one["by itself"] == 0
         assert one["errors by themselves"] <= 1e-12
+        assert one["whole numbers"] <= 1e-12
+        assert one["gap"].startswith("values must be finite, got nan for item")
+        assert one["slot"].startswith("index must be from 0 to n_slots - 1 = 4, got 320")

@@ -10,7 +10,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, at_hand, near_tree
+from jaxmetrics._base.host import all_concrete, as_numpy, at_hand, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
@@ -254,7 +254,7 @@ def _refuse_undefined(items: Items) -> None:
     if some:
         model, item = divmod(int(place), given[0].shape[-1])
         raise ValueError(
-            f"values must be finite, got {np.asarray(given[0])[model, item]:g} for item {item} of "
+            f"values must be finite, got {as_numpy(given[0])[model, item]:g} for item {item} of "
             f"model {model}: write where=isfinite(values).all(axis=0) to leave such items out of "
             "all models"
         )

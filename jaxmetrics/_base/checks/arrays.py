@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.frames import is_frame, names_in
-from jaxmetrics._base.host import is_concrete, near, of_all_processes
+from jaxmetrics._base.host import is_concrete, is_divided, near, of_all_processes
 from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
@@ -228,7 +228,12 @@ def unwrapped(array: HostOrDeviceArray) -> HostOrDeviceArray:
     While x64 mode is off, such a program would be given them modulo 2^32.
     """
     wide = array.dtype.itemsize == 8 and jnp.issubdtype(array.dtype, jnp.integer)
-    return np.asarray(array, np.float64) if wide and is_concrete(array) else array
+    if not (wide and is_concrete(array)):
+        return array
+    if isinstance(array, jax.Array) and is_divided(array):
+        with double_precision():  # where they are, as other processes may hold some
+            return array.astype(np.float64)
+    return np.asarray(array, np.float64)
 
 
 def as_arrays(

@@ -196,7 +196,8 @@ def check_scale(
     with jax.ensure_compile_time_eval():
         weights, mask = near(weights), near(mask)
         if mask is not None:
-            weights = namespace(weights).where(mask, weights, 0)
+            library = namespace(weights)
+            weights = library.where(as_numpy(mask) if library is np else mask, weights, 0)
         highest = np.asarray(of_all_processes(weights.max(axis=-1, initial=0)), np.float64)
         wrong = highest[(highest > largest) | (highest > 0) & (highest < 1 / largest)]
         if wrong.size:

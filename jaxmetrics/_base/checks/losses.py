@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base.checks.arrays import all_valid, as_array, wide_ids
+from jaxmetrics._base.checks.arrays import all_valid, as_array, first_invalid, wide_ids
 from jaxmetrics._base.checks.values import number
 from jaxmetrics._base.host import all_concrete, is_concrete
 from jaxmetrics._base.numerics import default_float
@@ -66,10 +66,9 @@ def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArr
         with jax.ensure_compile_time_eval():
             valid = (array >= 0) & (array < n_slots) | (items.labels == 0)
             if not all_valid(valid, items.where):
-                counted = ~np.asarray(valid) & (True if items.where is None else items.where)
                 raise ValueError(
                     f"index must be from 0 to n_slots - 1 = {n_slots - 1}, got "
-                    f"{np.asarray(array)[counted][0]}: write init(n_slots) with a slot for each "
-                    "positive"
+                    f"{first_invalid(array, valid, items.where)}: write init(n_slots) with a slot "
+                    "for each positive"
                 )
     return array
