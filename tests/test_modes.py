@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from fast import in_turn, marked
+from mesh_cases import CASES
 
 import jaxmetrics as jm
 from jaxmetrics import extreme, losses, sklearn, streaming
@@ -131,6 +132,22 @@ def test_the_same_under_every_mode(name, mode, expected):
             return
         found = FUNCTIONS[name]()
     close(found, wanted)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        marked(name, fast=name in ("covariance", "prediction_powered_interval", "streaming.merge"))
+        for name, case in CASES.items()
+        if case.traced
+    ],
+)
+def test_programs_are_traced_under_strict_promotion(name):
+    arrays = [jnp.asarray(x) for x in CASES[name].arrays()]
+    with jax.numpy_dtype_promotion("strict"), jax.numpy_rank_promotion("raise"):
+        jax.jit(CASES[name].function).trace(*arrays)
+        if name == "kl_partial_auc":  # whose slots are checked where they are known
+            CASES[name].function(*arrays)
 
 
 @pytest.mark.parametrize("name", LEAKING)

@@ -35,7 +35,7 @@ from jaxmetrics._base.divided import (
     sharding_of,
     with_auto_axes,
 )
-from jaxmetrics._base.double import nan_as_value
+from jaxmetrics._base.double import nan_as_value, ordinary_promotion
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.primitives import is_concrete
 from jaxmetrics._base.results import introduced, scores_among, with_names_of
@@ -49,7 +49,8 @@ def on_any_mesh(function: F) -> F:
     Arrays on this process's own CPU devices are moved to one of them, where NumPy sorts. An array
     of the result that has the shape of an argument is sharded like it. In the others only leading
     axes of the arguments, such as models, keep their sharding. If a function takes `axis_name`, and
-    the sharding of the items is known, its `axis_name` is a `Divided`. NaN is a value in all of it.
+    the sharding of the items is known, its `axis_name` is a `Divided`. In all of it NaN is a
+    value, and promotion is ordinary.
     """
 
     def on_mesh(*arguments: Any, **options: Any) -> Any:
@@ -101,7 +102,7 @@ def on_any_mesh(function: F) -> F:
 
     @functools.wraps(function)
     def run(*arguments: Any, **options: Any) -> Any:
-        with nan_as_value():
+        with nan_as_value(), ordinary_promotion():
             return introduced(on_mesh(*arguments, **options), arguments, options)
 
     @functools.cache

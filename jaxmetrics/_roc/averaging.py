@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, ordinary_promotion
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.keywords import made_by, takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -244,7 +244,6 @@ def _n_axes(items: Items) -> int:
     return max(x.ndim for x in items if x is not None)
 
 
-@ordinary_promotion()
 def _average_rows(
     metric: ClassMetric, average: str | None, scores: Any, truth: Any, weights: Any, where: Any
 ) -> Any:

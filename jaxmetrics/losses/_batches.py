@@ -16,7 +16,6 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -83,10 +82,9 @@ def apply_step(
     scores, labels, index, weights, where = batch
     items = checked_items(scores, labels, weights, where, {"index": index})
     places = one_id_at_least(checks.check_slots(index, items, len(slots)))
-    with ordinary_promotion():
-        result: tuple[Array, Array] = _apply(
-            step, surrogate, *to_program((at_least_one(items), of_pairs, numbers, places)), slots
-        )
+    result: tuple[Array, Array] = _apply(
+        step, surrogate, *to_program((at_least_one(items), of_pairs, numbers, places)), slots
+    )
     return result
 
 

@@ -18,7 +18,6 @@ from jax.custom_derivatives import SymbolicZero
 
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.divided import over_parts
-from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.parts import AxisName, gathered
@@ -51,12 +50,11 @@ def loss_of_rows(
     items = at_least_one(checked_items(scores, labels, weights, where))
     checked = checks.check_loss_options(numbers)
     axis_name = checks.check_axis_name(axis_name)
-    with ordinary_promotion():
-        if axis_name is None:
-            value: Array = _loss_of_rows(to_program(items), checked, loss, constants)
-            return value
-        given = items, checked
-        found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
+    if axis_name is None:
+        value: Array = _loss_of_rows(to_program(items), checked, loss, constants)
+        return value
+    given = items, checked
+    found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
     return found
 
 

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, ordinary_promotion
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.meshes import on_any_mesh
@@ -82,9 +82,8 @@ def approx_ndcg_loss(
     checks.check_grades(items.labels, items.where, {"gain": gain}, numerics.default_float())
     scores, labels = (checks.unwrapped(x) for x in (items.scores, items.labels))
     items = items._replace(scores=scores, labels=labels)
-    with ordinary_promotion():
-        given = to_program((at_least_one(items), one_id_at_least(segment)))
-        value: Array = _approx_ndcg_loss(gain, count, *given, checked["temperature"])
+    given = to_program((at_least_one(items), one_id_at_least(segment)))
+    value: Array = _approx_ndcg_loss(gain, count, *given, checked["temperature"])
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_precision, double_program, ordinary_promotion
+from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete, to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
@@ -152,7 +152,7 @@ def _precision_for(weights: HostOrDeviceArray | None, *arrays: Any) -> AbstractC
     wide = weights is not None and weights.dtype.itemsize >= 4 and weights.dtype != np.float32
     if wide and all_concrete(*arrays) and not is_compiling():
         return double_precision()
-    return ordinary_promotion()
+    return nullcontext()
 
 
 @functools.partial(jax.jit, static_argnames="bins", donate_argnames="state")

@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program, ordinary_promotion
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import as_numpy, is_concrete, near, of_all_processes, to_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
@@ -141,8 +141,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
         values, where = _padded(values, where)
     else:
         values, where = to_program((values, where))
-    with ordinary_promotion():
-        updated: State = _update(state, values, where)
+    updated: State = _update(state, values, where)
     return updated
 
 
