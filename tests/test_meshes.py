@@ -246,6 +246,15 @@ def test_sizes_that_are_not_known_are_refused():
         jax.export.export(jax.jit(jm.roc_auc))(scores, labels)
     with pytest.raises(TypeError, match="a size that is not known"):
         jax.export.export(jax.jit(jm.losses.pairwise_auc_loss))(scores, labels)
+    columns, classes = (jax.ShapeDtypeStruct(x, np.int32) for x in ((n, 3), (n,)))
+    for function, *arrays in (
+        (jm.mean_interval, scores),
+        (jm.compare_means, jax.ShapeDtypeStruct((2, n), np.float32)),
+        (jm.one_vs_one(jm.roc_auc), columns, classes),
+        (partial(extreme.precision_at_k, k=2), columns, columns),
+    ):
+        with pytest.raises(TypeError, match=r"a size that is not known, \[(2, )?n"):
+            jax.export.export(jax.jit(function))(*arrays)
 
 
 def test_what_varies_between_devices_has_a_derivative_of_its_own():

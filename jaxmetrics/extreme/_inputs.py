@@ -18,6 +18,7 @@ from jaxmetrics._base.checks import (
     check_alignment,
     check_count,
     check_fits,
+    check_sizes,
     empty_as_ids,
     wide_ids,
 )
@@ -111,6 +112,7 @@ def label_ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
         array = as_array(name, value)
     except ValueError as error:
         raise ValueError(f"{error}; pad lists with -1 to one length") from None
+    check_sizes({name: array.shape})
     array = empty_as_ids(array)
     if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(

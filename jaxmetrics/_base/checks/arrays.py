@@ -312,13 +312,19 @@ def extremes(values: Any, mask: Any) -> tuple[Any, Any]:
     return values.min(initial=0), values.max(initial=0)
 
 
-def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
+def check_sizes(shapes: dict[str, tuple[int, ...]]) -> None:
+    """Refuse sizes that `jax.export` leaves open."""
     for name, shape in shapes.items():
         if not all(isinstance(n, int) for n in shape):
+            way = "pad with -1" if name in _LABEL_IDS else "leave the padding out by where="
             raise TypeError(
                 f"{name} has a size that is not known, {cut(str(list(shape)))}: export functions "
-                "of fixed sizes, and leave the padding out by where="
+                f"of fixed sizes, and {way}"
             )
+
+
+def check_shapes(shapes: dict[str, tuple[int, ...]]) -> None:
+    check_sizes(shapes)
     if len(set(shapes.values())) == 1 and all(shapes.values()):
         return  # the usual case
     for name, shape in shapes.items():

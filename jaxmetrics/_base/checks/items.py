@@ -14,6 +14,7 @@ from jaxmetrics._base.checks.arrays import (
     as_array,
     as_arrays,
     check_alignment,
+    check_sizes,
     first_invalid,
     items_last,
     unwrapped,
@@ -83,6 +84,7 @@ def check_values(
     The rows are compared if they are `together`: then one may be far smaller than another.
     """
     array = items_last("values", values)
+    check_sizes({"values": array.shape})
     check_range(array, where, together=together)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     check_alignment({"values": values, "weights": weights, "where": where, **(along or {})})
@@ -259,6 +261,7 @@ def check_columns(
     scores: tuple[int, ...], labels: tuple[int, ...], *, labels_have_columns: bool
 ) -> None:
     """Refuse scores that are not `[..., n, columns]`, and labels that do not fit them."""
+    check_sizes({"scores": scores, "labels": labels})
     wanted = "[..., n, labels], and labels the same" if labels_have_columns else "[..., n, classes]"
     axes = 2 if labels_have_columns else 1
     fits = len(scores) >= 2 and len(labels) >= axes and scores[-2:][:axes] == labels[-axes:]
