@@ -150,6 +150,17 @@ def test_programs_are_traced_under_strict_promotion(name):
             CASES[name].function(*arrays)
 
 
+@pytest.mark.parametrize(
+    "name",
+    [marked(name, fast=name == "accuracy") for name, case in CASES.items() if case.traced],
+)
+def test_programs_keep_no_tracers(name):
+    arrays = [jnp.asarray(x) for x in CASES[name].arrays()]
+    jax.clear_caches()
+    with jax.checking_leaks():
+        jax.jit(CASES[name].function).trace(*arrays)
+
+
 @pytest.mark.parametrize("name", LEAKING)
 def test_no_tracer_leaks(name, expected):
     wanted = expected(name)

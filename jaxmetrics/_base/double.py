@@ -147,12 +147,11 @@ def double_program(
 
         def run(*arguments: Any) -> Any:
             constants = {i: arguments[i] for i in positions}
+            n = len(arguments)  # `compute` outlives the trace, and must not keep its arguments
 
             def compute(*varied: Any) -> Any:
                 rest = iter(varied)
-                return function(
-                    *(constants[i] if i in constants else next(rest) for i in range(len(arguments)))
-                )
+                return function(*(constants[i] if i in constants else next(rest) for i in range(n)))
 
             return in_double(compute)(*(x for i, x in enumerate(arguments) if i not in constants))
 
