@@ -99,8 +99,9 @@ def main() -> None:
         f"`python -m benchmarks.clustered_comparisons --simulations {simulations}`: how often "
         "`compare` finds two equal models different at 5 %; the standard error is "
         f"{(0.05 * 0.95 / simulations) ** 0.5:.3f}. The laws are those of "
-        "[intervals](clustered_intervals.md), none of which had a part in the choice of the rules "
-        "of comparisons. Half of the variance of the effects, and of the items, is common to the "
+        "[intervals](clustered_intervals.md): how many independent items clusters count as was "
+        "chosen on five of them, the rest of the rules of comparisons on other laws. Half of the "
+        "variance of the effects, and of the items, is common to the "
         f"two models. {machine()}."
     )
     show(Table(title, rows_of_equal_models(simulations)))

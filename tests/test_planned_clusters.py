@@ -97,6 +97,19 @@ def test_sizes_have_the_power(patients):
     assert "clusters" in str(needed)
 
 
+def test_clusters_of_very_unequal_sizes_have_a_plan(rng):
+    """Two of them count as less than one of one size, whose errors are undefined."""
+    patient = np.repeat(np.arange(2000), np.minimum(rng.zipf(1.8, 2000), 40))
+    labels = patient % 2 == 0
+    effects = rng.normal(size=(2, 2000))[:, patient]
+    scores = effects + np.array([[2.0], [1.0]]) * labels + rng.normal(size=labels.shape)
+    recall = partial(jm.recall_at_fpr, max_fpr=0.2)
+    needed = jm.sample_size(recall, scores, labels, difference=0.2, clusters=patient)
+    assert 20 < needed.n_clusters < 2000
+    given = {"difference": 0.2, "clusters": patient, "n_clusters": needed.n_clusters}
+    assert 0.8 <= jm.power(recall, scores, labels, **given) < 0.82
+
+
 def test_masked_clusters_do_not_count(patients):
     scores, labels, patient = patients
     where = patient < 120

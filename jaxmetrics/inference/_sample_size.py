@@ -323,7 +323,8 @@ def _needed(
     if held.clusters is None:
         study = study._replace(negatives=_whole(study.negatives))
     error = _ERRORS[kind](pilot, study.times(held)).standard_error
-    undefined = library.isnan(at(library.full(shape, FEWEST)).error)
+    one = library.ones(shape)
+    undefined = library.isnan(_ERRORS[kind](pilot, Times(one, one)).error)
     found: tuple[Held, Array] = jax.tree.map(
         lambda x: library.where(undefined, library.nan, x), (study, error)
     )
