@@ -144,8 +144,8 @@ def sample_size(
     difference of 0 and, with a margin, where the difference plus the margin is 0 or less. A
     difference is that of the first model minus the second. Warns where the limit of a recall is
     within a tie of many negatives. With clusters the power of `compare`, planned as 0.80 from a
-    pilot of 20,000, was 0.76 to 0.85 in simulations with 120 to 1,500. Time O(n log n) and a
-    bisection, memory O(n).
+    pilot of 20,000, was 0.70 to 0.91 in simulations of ten laws with 30 to 380, and 0.44 to 0.85 of
+    five with 10 to 40 in which hardly an item fails. Time O(n log n) and a bisection, memory O(n).
 
     Example:
       >>> import jaxmetrics as jm
