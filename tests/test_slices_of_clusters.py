@@ -161,6 +161,17 @@ def test_slices_with_few_clusters_are_not_tested():
     assert np.isfinite(one.low[1]).all()
 
 
+def test_clusters_within_a_limit_count_by_the_items_that_they_amount_to():
+    """Of 26 clusters in a slice, 2.6 are within the limit; their 130 items may be independent."""
+    patient = np.arange(4 * 26 * 5) // 5
+    rng, labels = np.random.default_rng(2), np.arange(len(patient)) % 3 == 0
+    items, effects = rng.normal(size=len(patient)), rng.normal(size=4 * 26)[patient]
+    partial_area = partial(jm.partial_auc, max_fpr=0.1)
+    for scores, tested in ((items, True), (effects + 0.1 * items, False)):
+        found = jm.slices(partial_area, scores + labels, labels, patient % 4, clusters=patient)
+        assert (np.asarray(found.tested) == tested).all()
+
+
 def test_none_without_items():
     none = np.zeros(0)
     assert jm.slices(jm.roc_auc, none, none > 0, none, clusters=none).names == ()

@@ -77,6 +77,18 @@ def sums_of_slices(metric: MetricLike, slices: list[Slice]) -> list[tuple[Sums, 
     return [near_tree(sums_and_items(metric, x.items, x.clusters)) for x in slices]
 
 
+def negatives_drawn(
+    slices: list[Slice], of_slices: list[tuple[Sums, Alone]], bounds: Range
+) -> HostArray:
+    """`[slices]`, how many independent negatives each slice has, by `Covariance.draws`."""
+
+    def of_slice(part: Slice, known: tuple[Sums, Alone]) -> Any:
+        found = near_tree(covariance_of_clusters(*known, part.items, part.clusters, bounds))
+        return np.min(found.draws[0])
+
+    return np.array([*map(of_slice, slices, of_slices)])
+
+
 def values_of_clusters(
     form: Form, slices: list[Slice], of_slices: list[tuple[Sums, Alone]], levels: HostArray
 ) -> SliceValues:

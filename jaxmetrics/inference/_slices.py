@@ -19,7 +19,7 @@ from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import Form, chosen_method, form_of
-from jaxmetrics.inference._influence.clusters import Clusters
+from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums
 from jaxmetrics.inference._influence.heavy_negatives import takes_steps
 from jaxmetrics.inference._influence.sizes import (
     enough_inside,
@@ -33,6 +33,7 @@ from jaxmetrics.inference._pairs import Pairs
 from jaxmetrics.inference._slice_by_slice import (
     Slice,
     apart,
+    negatives_drawn,
     pairs_by_slice,
     sums_of_slices,
     values_of_clusters,
@@ -57,6 +58,8 @@ from jaxmetrics.inference._slice_values import (
     weights_of_positives,
 )
 from jaxmetrics.inference._tied_limits import warn_of_tied_limits
+
+_PER_ITEM = 2  # independent items that clusters amount to, for one item within a limit
 
 
 @jax.tree_util.register_dataclass
@@ -181,7 +184,8 @@ def slices(
         two such arrays, whose slices are crossed. Each day of a column of dates would be a slice:
         for months pass `dates.dt.to_period("M")` of pandas, or texts such as "2026-03".
       min_items: the fewest items of each class with which a slice is tested. With a limit of a rate
-        and threshold="slice", at least three items must also be within the limit.
+        and threshold="slice", at least three items must also be within the limit; of clusters
+        three, or of the independent items that they amount to, which are less sure, six.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
@@ -258,15 +262,15 @@ def _values_and_pairs(
     form: Form,
     items: SlicedItems,
     parts: list[Slice] | None,
+    sums: list[tuple[Sums, Alone]] | None,
     levels: HostArray,
     bounds: Range | None,
     alone: bool,
 ) -> tuple[SliceValues, Pairs | None]:
     """The values of the share that the form is of, and the models compared, unless one is alone."""
     of_shares = form._replace(value_of=_as_it_is)
-    pairs, sums = None, None
+    pairs = None
     if parts is not None:
-        sums = sums_of_slices(form.metric, parts)
         pairs = None if alone else pairs_by_slice(form.metric, parts, sums, bounds)
         if sums is not None:
             return values_of_clusters(of_shares, parts, sums, levels), pairs
@@ -299,19 +303,23 @@ def slices_of_items(
     check_sliced(form.metric, given)
     alone = items.scores.ndim == 1
     counts = units = given.sliced.counts
-    sizes, parts = given.sliced.sizes, None
+    sizes, parts, sums = given.sliced.sizes, None, None
     if names and (clusters is not None or takes_steps(form.metric, items)):
         parts = apart(exchanged, ids, len(names), clusters)
+        sums = sums_of_slices(form.metric, parts)
         if clusters is not None:
             units, sizes = (np.stack([getattr(x, of) for x in parts]) for of in ("counts", "sizes"))
     n_positives = counts[:, int(exchanged.labels is items.labels)]
     tested, bounds = units.min(axis=1) >= min_items, range_of(form.metric)
     if bounds is not None and bounds.max_fpr is not None and not one_threshold:
-        tested &= enough_inside(sizes[:, 0] * bounds.max_fpr)
+        negatives = sizes[:, 0]
+        if parts is not None and sums is not None:
+            negatives = np.maximum(negatives, negatives_drawn(parts, sums, bounds) / _PER_ITEM)
+        tested &= enough_inside(negatives * bounds.max_fpr)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    found, pairs = _values_and_pairs(form, given, parts, each, bounds, alone)
+    found, pairs = _values_and_pairs(form, given, parts, sums, each, bounds, alone)
     low, high = (x[..., at] for x in found.limits)
     correlation = found.correlation
     rest = from_rest(
