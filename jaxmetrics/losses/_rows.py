@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -48,7 +49,8 @@ def checked_items(
     """`check_items` for a loss, whose weights are rounded to JAX's default float."""
     dtype = numerics.default_float()
     items = checks.check_items(scores, labels, weights, where, along=along, dtype=dtype)
-    return items._replace(scores=checks.unwrapped(items.scores))
+    arrays = {"scores": items.scores, "weights": items.weights}
+    return items._replace(**jax.tree.map(checks.unwrapped, arrays))
 
 
 def refused(items: Items, numbers: dict[str, Any], axis_name: AxisName = None) -> Array:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import functools
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -141,22 +140,24 @@ def update(
         raise TypeError("the state has no weights: write weighted=True where it is made")
     items = items._replace(scores=checks.unwrapped(items.scores))
     check_batch(items, state.digits.shape[:-3])
-    wide = _precision_for(items.weights, state.digits, *items)
-    with wide, np.errstate(over="ignore"):  # scores beyond float32 are in the first or last bin
-        updated: State = _update(state, to_program(at_least_one(items)), *parts_of(bins))
-    return updated
+    with np.errstate(over="ignore"):  # scores beyond float32 are in the first or last bin
+        return _with_precision(state, at_least_one(items), *parts_of(bins))
 
 
-def _precision_for(weights: HostOrDeviceArray | None, *arrays: Any) -> AbstractContextManager[None]:
-    """Double precision where single precision would round the weights before `_update`."""
-    wide = weights is not None and weights.dtype.itemsize >= 4 and weights.dtype != np.float32
-    if wide and all_concrete(*arrays) and not is_compiling():
-        return double_precision()
-    return nullcontext()
+def _with_precision(state: State, items: Items, *of_bins: Any) -> State:
+    """The update, in double precision where single would round weights, or cut them to 32 bits."""
+    kind: Any = np.float32 if items.weights is None else items.weights.dtype
+    program: Callable[..., State] = _update
+    if kind != np.float32 and kind.itemsize >= 4:
+        if all_concrete(state.digits, *items) and not is_compiling():
+            with double_precision():
+                return program(state, to_program(items), *of_bins)
+        if kind in (np.int64, np.uint64) and is_concrete(items.weights):
+            return _update_in_double(state, items, *of_bins)
+    return program(state, to_program(items), *of_bins)
 
 
-@functools.partial(jax.jit, static_argnames="bins", donate_argnames="state")
-def _update(
+def _updated(
     state: State, items: Items, fingerprint: Any, edges: HostArray | None, bins: Bins
 ) -> State:
     scores, labels = jnp.asarray(items.scores), jnp.asarray(items.labels)
@@ -195,6 +196,10 @@ def _update(
 
     slot, valid = (jnp.broadcast_to(x, shape) for x in (slot, valid))
     return State(numerics.over_batch(of_row, len(shape) - 1)(state.digits, slot, valid, adds))
+
+
+_update = jax.jit(_updated, static_argnames="bins", donate_argnames="state")
+_update_in_double = double_program("bins")(_updated)  # within a program, which donates nothing
 
 
 class _Weights(NamedTuple):

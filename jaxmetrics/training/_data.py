@@ -77,7 +77,11 @@ def checked(
     return Data(
         features,
         jnp.asarray(items.labels).astype(bool),
-        {key: jnp.asarray(value) for key, value in options.items() if value is not None},
+        {
+            key: jnp.asarray(checks.unwrapped(getattr(items, key)))
+            for key, value in options.items()
+            if value is not None
+        },
     )
 
 

@@ -51,6 +51,18 @@ def test_no_rows(name):
     assert jax.vmap(loss)(empty[0], labels[0]).shape == (0,)
 
 
+@EVERY_LOSS
+@pytest.mark.parametrize("kind", [np.int64, np.uint64])
+def test_whole_weights_of_64_bits_are_not_cut(name, kind, rng):
+    """JAX would cut them to 32 bits, where those that are not negative then have a wrong value."""
+    scores, labels, _ = sample(rng)
+    weights = (2**31 * rng.integers(1, 64, len(labels))).astype(kind)
+    loss = partial(LOSSES[name], scores, labels)
+    expected = loss(weights=weights.astype(np.float32))
+    assert loss(weights=weights) == expected
+    assert_allclose(jax.jit(lambda: loss(weights=weights))(), expected, rtol=1e-6)
+
+
 def test_what_is_refused_is_nan_if_traced(rng):
     scores, labels, weights = sample(rng, batch=(4,))
     everything = np.ones(len(labels[0]), bool)

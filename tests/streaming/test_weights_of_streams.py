@@ -48,6 +48,24 @@ def test_whole_weights_of_a_program_are_those_of_an_eager_update(kind):
         assert_array_equal(traced.digits, filled(bins, *items, weights=weights).digits)
 
 
+@pytest.mark.parametrize("kind", ["int64", "uint64"])
+def test_whole_weights_that_a_program_encloses_keep_64_bits(kind):
+    """JAX would cut such constants of a program to 32 bits: 2^32 + 1 would count as 1."""
+    n = 2**13  # long constants are hidden from XLA
+    bins, weights = S.uniform_bins(4), np.resize([1, 2**32 + 1, 2**31 + 1, 2**33 + 3], n)
+    weights = weights.astype(kind)
+    items = np.resize([0.3, 0.9, 0.6, 0.1], n), np.resize([1, 0, 1, 0], n)
+    expected = filled(bins, *items, weights=weights).digits
+
+    def update(digits, scores):
+        return S.update(S.State(digits), scores, items[1], weights=weights, bins=bins).digits
+
+    state, scores = S.init(bins, weighted=True).digits, np.float32(items[0])
+    assert_array_equal(jax.jit(update)(state, scores), expected)
+    found = jax.vmap(update)(jnp.stack(2 * [state]), np.stack(2 * [scores]))
+    assert_array_equal(found, np.stack(2 * [expected]))
+
+
 @pytest.mark.parametrize("name", [marked(name, fast=name in FIRST) for name in METRICS])
 @pytest.mark.parametrize("scale", [1e-8, 3e-10])
 def test_bounds_allow_for_rounded_weights(name, scale, rng, x64):

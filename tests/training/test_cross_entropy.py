@@ -46,6 +46,15 @@ def test_cross_entropy_of_narrow_scores_is_that_of_the_same_in_float32(dtype, rn
         assert_allclose(found, expected, rtol=1e-5)
 
 
+def test_whole_weights_of_64_bits_are_not_cut(rng):
+    scores, labels = np.float32(rng.normal(size=50)), rng.random(50) < 0.4
+    weights = 2**31 * rng.integers(1, 64, 50)
+    expected = jm.training.cross_entropy(scores, labels, weights=np.float32(weights))
+    for kind in (np.int64, np.uint64):
+        found = jm.training.cross_entropy(scores, labels, weights=weights.astype(kind))
+        assert found == expected
+
+
 def test_cross_entropy_refuses_what_losses_refuse():
     with pytest.raises(ValueError, match="must agree"):
         jm.training.cross_entropy(np.ones((4, 1)), [1, 0, 1, 0])

@@ -113,6 +113,17 @@ def test_weights_and_masks_count_in_the_loss_and_the_metric():
         assert_allclose(fitted.values, plain.values, atol=1e-5)
 
 
+def test_whole_weights_of_64_bits_are_not_cut():
+    """In 32 bits those of the items would be 0 and 1, and none would be refused."""
+    weights = 2**32 * (1 + np.arange(len(HELD[1])) % 3) + TRAIN[1]
+    runs = [
+        fit(train=(*TRAIN, {"weights": x}), validation=(*HELD, {"weights": x}))
+        for x in (weights, np.float32(weights))
+    ]
+    assert_array_equal(runs[0].losses, runs[1].losses)
+    assert_allclose(runs[0].values, runs[1].values, rtol=1e-6)
+
+
 def test_models_of_flax():
     linen, nnx = (pytest.importorskip(f"flax.{name}") for name in ("linen", "nnx"))
     model = linen.Dense(1)
