@@ -193,3 +193,15 @@ def test_the_lowest_score_may_have_to_be_flagged():
     assert jm.specificity_at_sensitivity(scores, labels, **how) == (0, -np.inf)
     point = jm.operating_point(scores, labels, min_recall=1.0)
     assert (point.threshold.estimate, point.recall.estimate) == (-np.inf, 1)
+
+
+def test_a_positive_whose_weight_a_sum_absorbs_is_flagged():
+    """Of the weights above it, which are 10^20 times as large."""
+    scores, labels = np.float32([3, 2, 1, 0]), np.array([1, 1, 0, 0])
+    weights = np.float32([1, 1e-20, 1, 1])
+
+    def threshold(weights):
+        return jm.threshold_at_fpr(scores, labels, weights=weights, max_fpr=[0.1, 0.5])
+
+    for found in (threshold(weights), jax.jit(threshold)(weights)):
+        np.testing.assert_array_equal(found, [2, 2])

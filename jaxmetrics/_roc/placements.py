@@ -261,8 +261,9 @@ class OfTable:
         return _from_zero(self._tps)[self._last_within(limit)]
 
     def lowest_caught(self, limit: Limit) -> Any:
-        first = self.library.searchsorted(_from_zero(self._tps), self.caught(limit), side="left")
-        return _from_infinity(self._falling)[first]
+        # By rows: the sum of positives does not change at a weight that rounding absorbs.
+        thresholds = falling(self.table.thresholds, self.table.positives > 0, np.inf)
+        return _from_infinity(thresholds)[self._last_within(limit)]
 
     def beside(self, limit: Limit) -> Beside:
         thresholds, fps = _from_infinity(self._falling), _from_zero(self._fps)

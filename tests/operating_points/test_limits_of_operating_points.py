@@ -97,6 +97,17 @@ def test_limits_depend_on_the_order_of_scores_in_double_precision_alone(rule, rn
         np.testing.assert_array_equal(of_scores.high, of_ranks.high)
 
 
+def test_a_flagged_positive_of_hardly_any_weight_tells_no_precision():
+    """Half a negative is 10^17 of what is flagged."""
+    items, weights = ([3.0, 2.0, 1.0, 0.0], [1, 0, 0, 1]), np.float32([1e-18, 1, 1, 1])
+
+    def limits(weights):
+        return jm.operating_point(*items, weights=weights, max_fpr=0.1).precision
+
+    for low, high in ((x.low, x.high) for x in (limits(weights), jax.jit(limits)(weights))):
+        assert (low, high) == (0, 1)
+
+
 def test_a_single_positive_that_is_flagged_tells_no_precision():
     """The threshold is its score, whatever the precision, and its weight does not matter."""
     scores, labels = -np.arange(8.0), np.array([1, 0, 1, 1, 0, 0, 0, 0])

@@ -268,7 +268,8 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
         fp = library.minimum(point.fp + half_negative, point.negatives)
         flagged = point._replace(tp=point.tp - 2 * less, fp=fp)
     part = numerics.divide(flagged.tp + flagged.fp, point.tp + point.fp, 1.0)
-    return found, flagged, part * sizes.flagged
+    # The half of a negative may be far more than flagged items that have hardly any weight.
+    return found, flagged, library.minimum(part * sizes.flagged, _LARGEST)
 
 
 def _npv(
@@ -367,7 +368,7 @@ def limits_of_choice(
     }
 
 
-_LARGEST = 1e9  # cap of the draws of a share that may vary less than Bernoulli draws do
+_LARGEST = 1e9  # cap of numbers of draws that are ratios of variances or of weights
 
 
 def normal_error(limits: Limits, level: Any) -> Array:
