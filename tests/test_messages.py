@@ -186,6 +186,25 @@ def test_errors_of_odd_arguments_are_short_and_say_what_is_wrong():
         jm.bootstrap(lambda table: None, SCORES, LABELS, key=jax.random.key(0), n_resamples=5)
 
 
+def test_whole_numbers_beyond_64_bits_are_numbers():
+    flagged = np.asarray(SCORES) > np.median(SCORES)
+    for beta in (2**64, 2**300):
+        assert jm.f_beta(flagged, LABELS, beta=beta) == jm.f_beta(flagged, LABELS, beta=float(beta))
+    costs = jm.min_cost_threshold(SCORES, LABELS, fp_cost=10**20, fn_cost=1)
+    assert costs == jm.min_cost_threshold(SCORES, LABELS, fp_cost=1e20, fn_cost=1)
+    assert jm.extreme.propensities([1, 2], 10**20).shape == (2,)
+    assert jm.streaming.uniform_bins(2, 0, 2**70).lower[-1] == 2**69
+    for limit, given in ((2**64, "18446744073709551616"), ([0.1, 2**64], "1.84467e.19 among 2")):
+        with pytest.raises(ValueError, match=f"max_fpr must be in .0, 1., got {given}"):
+            jm.recall_at_fpr(SCORES, LABELS, max_fpr=limit)
+    with pytest.raises(ValueError, match=r"beta must be in \[0, inf\), got 1000"):
+        jm.f_beta(flagged, LABELS, beta=10**400)
+    with pytest.raises(ValueError, match=r"value must be between -inf and inf, got 1000"):
+        jm.compare_to_value(jm.roc_auc, SCORES, LABELS, value=10**400)
+    with pytest.raises(ValueError, match=r"positive_class must be a class index, got 1844"):
+        jm.precision(flagged, LABELS, positive_class=2**64)
+
+
 @pytest.mark.parametrize(
     ("call", "option", "way"),
     [

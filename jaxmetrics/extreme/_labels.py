@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax.numpy as jnp
@@ -110,7 +111,7 @@ def propensities(
             "log(n_instances) - 1 above 0, so pass the number of training instances"
         )
     a, b = checks.check_nonnegative("a", a), checks.check_nonnegative("b", b)
-    constants = np.array([(np.log(n_instances) - 1) * (b + 1) ** a, a, b])
+    constants = np.array([(math.log(n_instances) - 1) * (b + 1) ** a, a, b])
     return _propensities(counts, constants, numerics.default_float())
 
 

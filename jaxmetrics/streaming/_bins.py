@@ -117,7 +117,7 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
     _check_number(n)
     if not -np.inf < low < high < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
-    ends = low + (high - low) * np.arange(1, n) / n
+    ends = low + np.float64(high - low) * np.arange(1, n) / n
     refusal = f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n"
     return _scaled(_bins(ends, "uniform", refusal), weight_scale)
 

@@ -138,7 +138,7 @@ def check_positive_class(
     if n_classes is not None:
         check_count("n_classes", n_classes)
         check_index("positive_class", positive_class, n_classes)
-    elif positive_class < 0:
+    elif not 0 <= positive_class < 2**63:
         raise ValueError(f"positive_class must be a class index, got {brief(positive_class)}")
     limit = n_classes if n_classes is not None or positive_class > 1 else 2
     hint = (

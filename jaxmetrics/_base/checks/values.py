@@ -43,7 +43,7 @@ def number(
                 array: HostOrDeviceArray = value if floating else value.astype(float)
             else:
                 array = own(np.asarray(value))
-                array = array.astype(np.float64) if array.dtype.kind in "iu" else array
+                array = array.astype(np.float64) if array.dtype.kind in "iu" else _as_floats(array)
         except (TypeError, ValueError):
             raise TypeError(f"{name} must be {wanted}, got {brief(value)}") from None
         numeric = jnp.issubdtype(array.dtype, jnp.floating)
@@ -63,6 +63,21 @@ def number(
     return check
 
 
+def _as_floats(array: Any) -> Any:
+    """An array of objects as floats if these are Python's numbers; NumPy makes one from 2^64 on."""
+    if array.dtype != object or not all(type(x) in (int, float) for x in array.flat):
+        return array
+    return np.array([*map(_as_float, array.flat)]).reshape(array.shape)
+
+
+def _as_float(value: Any) -> float:
+    """A number as a float; whole ones beyond all floats are infinite."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
 def constant(low: float, high: float, *, open_low: bool = True, nan: bool = False) -> Any:
     """A check of a number that is known when tracing, below `high`.
 
@@ -73,11 +88,12 @@ def constant(low: float, high: float, *, open_low: bool = True, nan: bool = Fals
         if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
             given = brief(value)
             raise TypeError(f"{name} must be a number that is known when tracing, got {given}")
-        if nan and math.isnan(value):
+        found = _as_float(value)
+        if nan and math.isnan(found):
             return math.nan  # one object: each other NaN would be a new constant, and compile again
-        if not ((low < value if open_low else low <= value) and value < high):
+        if not ((low < found if open_low else low <= found) and found < high):
             raise ValueError(f"{name} must be between {low:g} and {high:g}, got {cut(str(value))}")
-        return float(value)
+        return found
 
     return check
 
