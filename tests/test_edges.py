@@ -1,5 +1,6 @@
 """Cases at the edge: data closed over, sums that round, options and data that are not allowed."""
 
+import warnings
 from functools import partial
 
 import jax
@@ -235,9 +236,18 @@ def test_options_of_a_users_metric():
 
 def test_inference_refuses_a_batch_without_rows():
     scores, labels = np.zeros((0, 4)), [0, 1, 0, 1]
-    for function in (jm.standard_error, jm.influence, partial(jm.bootstrap, key=jax.random.key(0))):
-        with pytest.raises(ValueError, match=r"at least one row, got scores \[0, 4\]"):
-            function(jm.roc_auc, scores, labels)
+    interval = partial(jm.confidence_interval, jm.roc_auc)
+    for call in (
+        partial(jm.standard_error, jm.roc_auc),
+        partial(jm.influence, jm.roc_auc),
+        partial(jm.bootstrap, jm.roc_auc, key=jax.random.key(0)),
+        interval,
+        partial(interval, clusters=labels),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # of classes that are small in no row
+            with pytest.raises(ValueError, match=r"at least one row, got scores \[0, 4\]"):
+                call(scores, labels)
     with pytest.raises(ValueError, match="at least one row"):
         jm.bootstrap_mean(scores, key=jax.random.key(0))
     assert jm.roc_auc(scores, labels).shape == (0,)

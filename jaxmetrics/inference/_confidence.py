@@ -151,6 +151,7 @@ def confidence_interval(
     record = record_of(metric)
     given = (scores, labels, weights, where, amounts)
     items = checks.check_items(*given, along={"clusters": clusters})
+    checks.check_rows(items)
     level = checks.check_level(confidence_level)
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)

@@ -14,6 +14,8 @@ from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array
 
+_SWAPPED = tuple(np.dtype(x).newbyteorder() for x in (np.int32, np.int64))
+
 
 def zeros(batch_shape: tuple[int, ...], *shape: int) -> Array:
     """The integers of an empty state; refuses a batch_shape that is wrong or exceeds the memory."""
@@ -50,6 +52,11 @@ def check_digits(digits: Any, name: str) -> None:
         raise TypeError(
             f"the digits of a State must be an array, got {checks.brief(digits)}: write "
             f"{name}(jnp.asarray(digits, jnp.int32))"
+        )
+    if digits.dtype in _SWAPPED:
+        raise TypeError(
+            f"the digits of a State must be in this machine's byte order, got {digits.dtype}: "
+            f"write {name}(digits.astype(numpy.int32))"
         )
     if digits.dtype not in (np.int32, np.int64):  # a mean, or a cast, has lost some of them
         raise TypeError(

@@ -182,6 +182,15 @@ def test_a_mean_of_states_or_a_cast_is_refused(spoil, rng):
                 called(spoiled)
 
 
+@pytest.mark.parametrize("kind", ["int32", "int64"])
+def test_digits_in_another_byte_order_are_refused_as_such(kind):
+    swapped = np.dtype(kind).newbyteorder()
+    for state, use in ((S.init(UNIFORM), S.n_items), (M.init(), M.result)):
+        digits = np.asarray(state.digits).astype(swapped)
+        with pytest.raises(TypeError, match=r"byte order.*State\(digits\.astype\(numpy\.int32\)\)"):
+            use(type(state)(digits))
+
+
 def test_states_are_added_by_plus(rng):
     """As merge adds them, with its checks, in and out of jit; a state remains a pytree."""
     scores, labels = sample(rng, 900)
