@@ -45,9 +45,9 @@ def approx_ndcg_loss(
       labels: grades of relevance, not negative, of the same shape or one that broadcasts.
       where: `[..., n]` bool, False for documents to leave out.
       segments: `[n]` or `[..., n]`, the number of each document's list, from 0, in any order.
-      num_segments: the number of lists; needed if `segments` is traced. Without it each number of
-        lists compiles a program (2 s), and ids of n or more are renumbered: list i has the id
-        `np.unique(segments)[i]`.
+      num_segments: the number of lists; needed if `segments` is traced. Without it each power of
+        two that the number of lists reaches compiles a program (2 s), and ids of n or more are
+        renumbered: list i has the id `np.unique(segments)[i]`.
       gain: "linear" for the label, "exponential" for 2^label - 1.
       temperature: above 0, the width of the sigmoid, in units of the scores.
 
@@ -82,9 +82,12 @@ def approx_ndcg_loss(
     checks.check_grades(items.labels, items.where, {"gain": gain}, numerics.default_float())
     scores, labels = (checks.unwrapped(x) for x in (items.scores, items.labels))
     items = items._replace(scores=scores, labels=labels)
+    # Data with about as many lists share a compiled program.
+    of_data = count is not None and num_segments is None
+    n_lists = 1 << ((count or 1) - 1).bit_length() if of_data else count
     given = to_program((at_least_one(items), one_id_at_least(segment)))
-    value: Array = _approx_ndcg_loss(gain, count, *given, checked["temperature"])
-    return value
+    value: Array = _approx_ndcg_loss(gain, n_lists, *given, checked["temperature"])
+    return value[..., :count] if of_data else value
 
 
 class _Documents(NamedTuple):

@@ -10,6 +10,7 @@ from jax.test_util import check_grads
 from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
+from jaxmetrics.losses import _ranking
 
 
 def _approx_ndcg_loss(scores, grades, temperature):
@@ -105,6 +106,21 @@ def test_slopes_of_approx_ndcg_add_up_to_nothing(rng):
         np.testing.assert_array_equal(np.isnan(slopes), np.arange(120) == k)
     one = jax.grad(lambda x: jm.losses.approx_ndcg_loss(x, [1, 2], where=[True, False]))
     assert not one(jnp.array([0.5, 0.3])).any()
+
+
+def test_numbers_of_lists_up_to_a_power_of_two_share_a_program(rng):
+    scores, grades = np.float32(rng.normal(size=36)), rng.integers(0, 3, 36)
+    programs = set()
+    for n in (8, 6, 5):
+        loss = partial(jm.losses.approx_ndcg_loss, labels=grades, segments=np.arange(36) % n)
+        found = loss(scores)
+        programs.add(_ranking._approx_ndcg_loss._cache_size())
+        assert_allclose(found, loss(scores, num_segments=8)[:n], rtol=1e-6)
+    slopes = [jax.grad(lambda x, k=k: loss(x, num_segments=k).sum())(scores) for k in (None, 8)]
+    assert_allclose(*slopes, atol=1e-6)
+    assert len(programs) == 1
+    one = jm.losses.approx_ndcg_loss(scores, grades, segments=np.zeros(36, int))
+    assert one.shape == (1,)
 
 
 def test_a_forbidden_document_leaves_the_others_their_digits(rng):
