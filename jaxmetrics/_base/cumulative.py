@@ -12,7 +12,7 @@ from jax import lax
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.host import on_gpu, on_tpu
-from jaxmetrics._base.numerics import is_inexact, namespace
+from jaxmetrics._base.numerics import is_inexact, namespace, next_power_of_two
 from jaxmetrics._base.types import Array
 
 _WIDTH = 1 << 12  # of a block; 10,000,000 equal numbers in one block would sum to 10 right digits
@@ -238,7 +238,7 @@ def _scanned(
     if reverse:
         return jnp.flip(_scanned(combine, jnp.flip(x, axis=-1), neutral), axis=-1)
     *batch, n = x.shape
-    width = min(_BLOCK, 1 << (n - 1).bit_length()) if n else 1
+    width = min(_BLOCK, next_power_of_two(n))
     none = [(0, 0)] * len(batch)
     padded = jnp.pad(x, [*none, (0, -n % width)], constant_values=neutral)
     blocks = jnp.moveaxis(padded.reshape(*batch, -(-n // width), width), -1, 0)

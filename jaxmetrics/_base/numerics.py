@@ -107,6 +107,11 @@ def power_near(highest: Array) -> Array:
     return jnp.where(power > 0, power, 1)
 
 
+def next_power_of_two(n: Any) -> int:
+    """The lowest power of two from a whole number on, and 1 for 0: few sizes are then compiled."""
+    return 1 << max(int(n) - 1, 0).bit_length()
+
+
 def next_above(x: Any) -> Any:
     """The next number of a floating dtype above a finite one that is not subnormal; 0 for 0.
 

@@ -161,7 +161,7 @@ def list_metric(
             of_data = count is not None and num_segments is None
             rounded = of_data and on_host(*items, segment) is not None
             if rounded:  # data with about as many lists share a compiled program
-                asked = asked._replace(num_segments=1 << ((count or 1) - 1).bit_length())
+                asked = asked._replace(num_segments=numerics.next_power_of_two(count))
             with double_precision():
                 documents = documents._replace(orders=_orders_on_host(documents, asked))
             value: Array = _values_of_lists(documents, asked, np.dtype(numerics.default_float()))

@@ -84,7 +84,7 @@ def approx_ndcg_loss(
     items = items._replace(scores=scores, labels=labels)
     # Data with about as many lists share a compiled program.
     of_data = count is not None and num_segments is None
-    n_lists = 1 << ((count or 1) - 1).bit_length() if of_data else count
+    n_lists = numerics.next_power_of_two(count) if of_data else count
     given = to_program((at_least_one(items), one_id_at_least(segment)))
     value: Array = _approx_ndcg_loss(gain, n_lists, *given, checked["temperature"])
     return value[..., :count] if of_data else value

@@ -13,6 +13,7 @@ from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import in_threads, is_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.numerics import next_power_of_two
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._bootstrap.bootstrap import result_of
@@ -168,7 +169,7 @@ def _columns(held: Held, ignore_nan: bool) -> tuple[Array, Array, Array]:
 
 def _rows_of(there: HostArray) -> HostArray:
     """The non-empty bins, and empty ones up to a power of two, so that few sizes are compiled."""
-    n = min(1 << max(int(there.sum()) - 1, 0).bit_length(), len(there))
+    n = min(next_power_of_two(there.sum()), len(there))
     rows: HostArray = np.sort(np.argsort(~there, kind="stable")[:n])
     return rows
 

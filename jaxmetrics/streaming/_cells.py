@@ -255,7 +255,7 @@ class Cells:
         if numerics.is_inexact(self.like):  # a cell may start at keys of NaN, just before +inf's
             keys = np.maximum(keys, descending_keys(np.array([np.inf], self.like.dtype)))
         # Padded to a power of two, as a metric is compiled for each length.
-        fill = 0, (1 << (len(keys) - 1).bit_length()) - len(keys)
+        fill = 0, numerics.next_power_of_two(len(keys)) - len(keys)
         keys = np.pad(keys, fill, mode="edge")
         positives, negatives = np.pad(positives, fill), np.pad(negatives, fill)
         with double_precision():

@@ -159,7 +159,7 @@ def _padded(values: HostArray, where: HostArray | None) -> tuple[HostArray, Host
             f"{values[beyond][0]:g}, and left out: write values / 1000, or of another unit"
         )
     n = values.shape[-1]
-    widths = [(0, 0)] * (values.ndim - 1) + [(0, (1 << max(n - 1, 0).bit_length()) - n)]
+    widths = [(0, 0)] * (values.ndim - 1) + [(0, numerics.next_power_of_two(n) - n)]
     return np.pad(values, widths), np.pad(valid, widths)
 
 

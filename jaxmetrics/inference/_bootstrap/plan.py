@@ -324,7 +324,7 @@ def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) ->
     rest = None
     if head:
         # A power of two, so that data of similar size share a compiled program.
-        most = 1 << int(np.max(units.total)).bit_length()
+        most = numerics.next_power_of_two(np.max(units.total) + 1)
         rest = _distributions_of_rest(units.total, units.drawn, fill, most)
     return Sampler(units, keys, tables, starts, rest)
 

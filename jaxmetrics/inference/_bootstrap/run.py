@@ -165,7 +165,7 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -
     # All resamples in one chunk, or in one for each thread, of few compiled sizes.
     workers = processors() if in_threads and on_cpu() else 1
     of_thread = math.ceil((request.n_resamples + 1) / _share_accepted(plan) / workers)
-    few = 1 << (of_thread - 1).bit_length()
+    few = numerics.next_power_of_two(of_thread)
     lanes = _rounded_down(min(request.batch or min(request.memory_budget // bytes_each, most), few))
     if request.mesh is not None:  # whole chunks for each device
         of_device = -(-_most_drawn(request.n_resamples + 1, plan) // request.mesh.size)

@@ -167,7 +167,7 @@ def items_of_head(items: Items, depth: int) -> Items:
 
 def places(n: int) -> int:
     """A power of two of at least n, so that data of similar size share a compiled program."""
-    return max(1 << (n - 1).bit_length(), TILE) if n else TILE
+    return max(numerics.next_power_of_two(n), TILE)
 
 
 def runs_of(order: Ordered, merges: Any) -> Runs:

@@ -92,7 +92,7 @@ def problems_of(items: Items, metric: Metric) -> tuple[Problems, int]:
     items, order = sorted_now(items)
     problems, most = _problems(items, order, metric.of_roc_curve)
     n = items.scores.shape[-1]
-    rows = 1 << int(most - 1).bit_length() if is_concrete(most) else n
+    rows = numerics.next_power_of_two(most) if is_concrete(most) else n
     return problems, min(rows, n)
 
 

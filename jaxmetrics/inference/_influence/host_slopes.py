@@ -259,7 +259,7 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
     of_groups = _sums(placed.positives_ascending, bounds)[1:]
     sums = placed.positives_ascending.from_here()
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
-    length = min(max(_FEWEST, 1 << (n - 1).bit_length()), _PART)
+    length = min(max(_FEWEST, numerics.next_power_of_two(n)), _PART)
     of_negatives, of_positives, so_far = np.zeros(2 * n + 1), np.zeros(n + 1), 0.0
     by_totals = np.zeros(2)
     for begin in range(0, max(n, 1), length):

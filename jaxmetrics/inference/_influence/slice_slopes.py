@@ -65,7 +65,7 @@ def smooth_in_slices(
     placed = in_threads(placed_in, parts)
     ends = np.cumsum([x.rows.shape[1] for x in placed], dtype=int)
     n = int(ends[-1]) if len(ends) else 0
-    rows = np.ones((9, max(_FEWEST, 1 << (n - 1).bit_length())))
+    rows = np.ones((9, max(_FEWEST, numerics.next_power_of_two(n))))
     np.concatenate([x.rows for x in placed] + [rows[:, n:]], axis=1, out=rows)
     value, slopes, by_totals, numbers = jax.tree.map(
         lambda x: np.asarray(x)[..., :n], _contributions(rows, levels, arrays, chosen)
