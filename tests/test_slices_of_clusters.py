@@ -44,6 +44,57 @@ def test_each_slice_has_the_interval_and_the_comparison_of_its_clusters(name, we
                     np.testing.assert_allclose(got, wanted, rtol=2e-5, err_msg=field)
 
 
+def _with_all_negatives(name, ids, i):
+    """The items of which the recall is that of a slice at the threshold of all slices."""
+    decided = ~LABELS if name == "specificity_at_sensitivity" else LABELS
+    return ~decided | (ids == i)
+
+
+@pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["counts", "weights"])
+@pytest.mark.parametrize("name", ["recall_at_fpr", "specificity_at_sensitivity"])
+def test_a_threshold_of_all_slices_is_that_of_the_negatives_of_all(name, weights):
+    metric, given = METRICS[name], {"clusters": CLUSTERS, "weights": weights}
+    for ids in (NESTED, CROSSED):
+        found = jm.slices(metric, SCORES, LABELS, ids, threshold="global", **given)
+        items = jm.slices(metric, SCORES, LABELS, ids, threshold="global", weights=weights)
+        np.testing.assert_allclose(found.estimate, items.estimate, rtol=1e-6)
+        for i in range(S):
+            where = _with_all_negatives(name, ids, i)
+            pair = jm.compare(metric, SCORES, LABELS, where=where, **given)
+            for field in ("difference", "standard_error", "low", "high", "p_value"):
+                got, wanted = getattr(found.models, field)[i], getattr(pair, field)
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, atol=1e-6, err_msg=field)
+            alone = jm.confidence_interval(metric, SCORES[0], LABELS, where=where, **given)
+            for field in ("estimate", "standard_error", "low", "high"):
+                got, wanted = getattr(found, field)[i, 0], getattr(alone, field)
+                np.testing.assert_allclose(got, wanted, rtol=2e-5, err_msg=field)
+
+
+@pytest.mark.parametrize("name", ["recall_at_fpr", "specificity_at_sensitivity"])
+def test_errors_at_a_threshold_of_all_slices_are_those_of_resampled_clusters(name):
+    """The slices share the negatives, and with them the error of the threshold.
+
+    Up to the slope of a ROC curve, which is estimated from the 200 items of a slice.
+    """
+    options = {"clusters": CLUSTERS, "threshold": "global"}
+    found = jm.slices(METRICS[name], SCORES[1], LABELS, CROSSED, **options)
+    copies = np.random.default_rng(0).multinomial(K, np.ones(K) / K, size=2000)[:, CLUSTERS]
+    drawn = [
+        METRICS[name](
+            SCORES[1],
+            LABELS,
+            weights=copies.astype(np.float32),
+            where=_with_all_negatives(name, CROSSED, i),
+        )
+        for i in range(S)
+    ]
+    np.testing.assert_allclose(found.standard_error, np.std(drawn, axis=1), rtol=0.2)
+    np.testing.assert_allclose(found.correlation, np.corrcoef(drawn), atol=0.16)
+    weights = np.bincount(CROSSED[(name == "recall_at_fpr") == LABELS], minlength=S)[1:]
+    rest = drawn[0] - np.average(drawn[1:], axis=0, weights=weights)
+    np.testing.assert_allclose(found.rest.standard_error[0], np.std(rest), rtol=0.15)
+
+
 def test_clusters_of_one_item_change_nothing():
     for metric in METRICS.values():
         found = jm.slices(metric, SCORES, LABELS, CROSSED, clusters=np.arange(N))
@@ -172,15 +223,24 @@ def test_clusters_within_a_limit_count_by_the_items_that_they_amount_to():
         assert (np.asarray(found.tested) == tested).all()
 
 
+def test_more_slices_than_memory_holds_are_refused():
+    """At one threshold for all of them, as each has the negatives of all."""
+    n = 60_000
+    labels, ids = np.arange(n) % 10 == 0, np.arange(n)
+    given = {"threshold": "global", "clusters": ids // 3}
+    recall = partial(jm.recall_at_fpr, max_fpr=0.1)
+    with pytest.raises(
+        ValueError, match=r"slices = 60,000 needs .* GB .*: write threshold='slice'"
+    ):
+        jm.slices(recall, np.zeros(n), labels, ids, **given)
+
+
 def test_none_without_items():
     none = np.zeros(0)
     assert jm.slices(jm.roc_auc, none, none > 0, none, clusters=none).names == ()
 
 
 def test_errors():
-    recall = METRICS["recall_at_fpr"]
-    with pytest.raises(ValueError, match="takes items as independent: leave clusters out"):
-        jm.slices(recall, SCORES, LABELS, NESTED, clusters=CLUSTERS, threshold="global")
     with pytest.raises(ValueError, match=r"clusters must be \[n\]"):
         jm.slices(jm.roc_auc, SCORES, LABELS, NESTED, clusters=CLUSTERS[:5])
     precision = partial(jm.precision_at_recall, min_recall=0.5)

@@ -52,8 +52,19 @@ class Slice(NamedTuple):
         return np.array(sizes_of(items, self.clusters, 0)[:2])
 
 
-def apart(items: Items, ids: HostArray, n: int, clusters: Clusters | None) -> list[Slice]:
-    """The n slices, by the slice index `ids`."""
+def apart(
+    items: Items,
+    ids: HostArray,
+    n: int,
+    clusters: Clusters | None,
+    *,
+    one_threshold: bool = False,
+) -> list[Slice]:
+    """The n slices, by the slice index `ids`.
+
+    With one threshold for all, a slice has the negatives of all slices: the recall of its positives
+    at the threshold that they share is that of these items, and so is its influence.
+    """
 
     def slice_of(at: HostArray) -> Slice:
         some = Items(scores[:, at], labels[at], None if weights is None else weights[at])
@@ -67,7 +78,11 @@ def apart(items: Items, ids: HostArray, n: int, clusters: Clusters | None) -> li
     labels, weights, where = (None if x is None else np.reshape(x, -1) for x in items[1:4])
     order = np.arange(len(ids)) if where is None else np.flatnonzero(where)
     order = order[np.argsort(ids[order], kind="stable")]
-    return [slice_of(at) for at in np.split(order, np.searchsorted(ids[order], range(1, n)))]
+    parts = np.split(order, np.searchsorted(ids[order], range(1, n)))
+    if one_threshold:
+        negatives = order[labels[order] != 1]
+        parts = [np.append(negatives, at[labels[at] == 1]) for at in parts]
+    return [slice_of(at) for at in parts]
 
 
 def sums_of_slices(metric: MetricLike, slices: list[Slice]) -> list[tuple[Sums, Alone]] | None:
