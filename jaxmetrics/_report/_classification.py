@@ -184,15 +184,16 @@ def _measured(
             versus = jm.compare(x.function, *given, amounts=amounts, **options)
         interval, versus = jax.tree.map(np.asarray, (interval, versus))
         found = Measure(x.name, x.heading, interval, versus, x.max_fpr, scale=x.scale)
-        unweighted = amounts is None and options["weights"] is None and options["clusters"] is None
-        if unweighted and versus is not None:
-            found = found._replace(enough=_enough(x, given, found))
+        if versus is not None and amounts is None and options["weights"] is None:
+            found = found._replace(enough=_enough(x, given, options["clusters"], found))
         measures.append(found)
     return measures
 
 
-def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float | None:
-    """The number of positives that would show the difference of the best two models, at 80 % power.
+def _enough(
+    metric: Metric, given: tuple[Any, Any], clusters: Any, measure: Measure
+) -> jm.SampleSize | None:
+    """The size of a study that would show the difference of the best two models, at 80 % power.
 
     None if the data show it already, or nothing can be said of it, as of a limit within a tie.
     """
@@ -213,9 +214,9 @@ def _enough(metric: Metric, given: tuple[Any, Any], measure: Measure) -> float |
         labels,
         difference=difference,
         confidence_level=versus.confidence_level,
+        clusters=clusters,
     )
-    n = float(needed.n_positives)
-    return n if np.isfinite(n) else None
+    return needed if np.isfinite(needed.n_positives) else None
 
 
 def _facts_of_problem(

@@ -44,7 +44,7 @@ class Measure(NamedTuple):
     bounds: jm.streaming.Bounds | None = None  # [models], of the exact value
     scale: str | None = None  # of a partial area
     ranked: bool = True  # whether the highest value is the best
-    enough: float | None = None  # positives to find the difference of the best two models
+    enough: jm.SampleSize | None = None  # to find the difference of the best two models
     rule: str | None = None  # the rule that chooses the threshold
     prevalence: float | None = None  # None for that of the data
 

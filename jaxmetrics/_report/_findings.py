@@ -192,9 +192,14 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
     pairs = "Pairs" if measure.lacks_intervals else "All pairs"
     text = f"{pairs} of models are compared, with simultaneous {level} intervals"
     if measure.enough is not None:
+        size = measure.enough
+        if size.n_clusters is None:
+            enough = f"{float(size.n_positives):,.0f} positives, and negatives in proportion,"
+        else:
+            enough = f"{float(size.n_clusters):,.0f} clusters such as these"
         text += (
-            f"; if the first two differ by as much as here, {measure.enough:,.0f} positives, and "
-            "negatives in proportion, would show it with a power of 80 %"
+            f"; if the first two differ by as much as here, {enough} would show it with a power of "
+            "80 %"
         )
     return text
 

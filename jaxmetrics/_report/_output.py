@@ -145,7 +145,7 @@ def _scale_of(measure: Measure) -> dict[str, str]:
 def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]:
     """Differences, and what can be said of them: without an interval nothing can be."""
     comparison: Any = measure.comparison
-    known, best_set = measure.has_intervals, measure.best_set
+    known, best_set, size = measure.has_intervals, measure.best_set, measure.enough
     return {
         "best_set": None
         if best_set is None
@@ -156,7 +156,10 @@ def _comparison_record(measure: Measure, names: Sequence[str]) -> dict[str, Any]
             "p_value": None if best_set is None else _number(comparison.chi2_p_value),
         },
         "differences": _differences(comparison, known, names),
-        "n_positives_enough": measure.enough,
+        "n_positives_enough": None if size is None else _number(size.n_positives),
+        "n_clusters_enough": None
+        if size is None or size.n_clusters is None
+        else _number(size.n_clusters),
         **_scale_of(measure),
     }
 

@@ -1,5 +1,6 @@
 """The sentences that a report begins with."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -39,11 +40,15 @@ def test_findings_say_who_is_best_and_who_is_not_significantly_worse():
     found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference)
     assert found.answer.endswith("; not significantly worse: x and y")
     assert found.detail == "All pairs of models are compared, with simultaneous 90 % intervals"
-    found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference, enough=1234.0)
+    enough = jm.SampleSize(*map(np.float64, (1234.0, 5000.0, 0.01)))
+    found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference, enough=enough)
     assert found.detail.endswith(
         "; if the first two differ by as much as here, 1,234 positives, and negatives in "
         "proportion, would show it with a power of 80 %"
     )
+    enough = replace(enough, n_clusters=np.float64(340.0))
+    found = _findings_of([0.5, 0.7, 0.8], [True, True, True], difference, enough=enough)
+    assert ", 340 clusters such as these would show it with a power of 80 %" in found.detail
     found = _findings_of([0.8, 0.7], [True, False], [[0, 0.1], [-0.1, 0]])
     best = "x has the highest value, 0.800 [0.700, 0.900], and is significantly better"
     assert found.answer == best
@@ -128,3 +133,22 @@ def test_what_holds_of_all_values_is_said_once():
     found = _findings.findings_of(evaluation)
     assert [x.detail for x in found] == ["In brackets, 95 % confidence intervals", "", ""]
     assert page_of(evaluation).count("In brackets, 95 % confidence intervals.<") == 2  # and a table
+
+
+def test_a_report_says_how_many_clusters_would_show_a_difference(tmp_path):
+    """As many as `sample_size` asks for, of clusters that move both classes."""
+    rng = np.random.default_rng(3)
+    patient = np.arange(400) // 4
+    labels = np.arange(400) % 3 == 0
+    effects = rng.normal(size=(2, 100))[:, patient]
+    scores = effects + labels * np.array([[1.0], [1.15]]) + rng.normal(size=(2, 400))
+    jm.report(scores, labels, clusters=patient, n_resamples=50, output=tmp_path)
+    found = json.loads((tmp_path / "metrics.json").read_text())["comparison"]["roc_auc"]
+    first, second = jm.roc_auc(scores, labels)
+    assert second > first
+    needed = jm.sample_size(
+        jm.roc_auc, scores[::-1], labels, difference=float(second - first), clusters=patient
+    )
+    assert needed.n_clusters > 200
+    np.testing.assert_allclose(found["n_clusters_enough"], needed.n_clusters, rtol=0.01)
+    np.testing.assert_allclose(found["n_positives_enough"], needed.n_positives, rtol=0.01)
