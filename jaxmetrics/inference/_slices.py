@@ -59,7 +59,9 @@ from jaxmetrics.inference._slice_values import (
 )
 from jaxmetrics.inference._tied_limits import warn_of_tied_limits
 
-_PER_ITEM = 2  # independent items that clusters amount to, for one item within a limit
+# Within a limit clusters count as half of the independent items that they amount to, but not by
+# much more than their number: where a few have extreme effects, a sample without these seems sure.
+_PER_ITEM, _MOST_MORE = 2, 1.5
 
 
 @jax.tree_util.register_dataclass
@@ -185,7 +187,7 @@ def slices(
         for months pass `dates.dt.to_period("M")` of pandas, or texts such as "2026-03".
       min_items: the fewest items of each class with which a slice is tested. With a limit of a rate
         and threshold="slice", at least three items must also be within the limit; of clusters
-        three, or of the independent items that they amount to, which are less sure, six.
+        three, or two that amount to six independent items.
       threshold: for metrics with a limit of a rate: "slice", where each slice has the threshold of
         its own negatives; "global", one threshold for all, that of all negatives.
       confidence_level: in (0, 1), the nominal coverage.
@@ -317,7 +319,8 @@ def slices_of_items(
     if bounds is not None and bounds.max_fpr is not None and not one_threshold:
         negatives = sizes[:, 0]
         if parts is not None and sums is not None:
-            negatives = np.maximum(negatives, negatives_drawn(parts, sums, bounds) / _PER_ITEM)
+            drawn = negatives_drawn(parts, sums, bounds) / _PER_ITEM
+            negatives = np.clip(drawn, negatives, _MOST_MORE * negatives)
         tested &= enough_inside(negatives * bounds.max_fpr)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
