@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 import jaxmetrics as jm
-from benchmarks.clustered_intervals import LAWS, METRICS, Law, Values
+from benchmarks.clustered_intervals import LAWS, METRICS, Law, Values, as_scored, items_of
 from benchmarks.tables import Row, Table, machine, show
 
 POWER = 0.8
@@ -31,8 +31,7 @@ def pair(law: Law, rng: Any, clusters: int, part: float = 1.0) -> tuple[Values, 
     Half of the variance of effects and of items is common to the models. The shift of positives in
     the second is `part` of that in the first.
     """
-    ids = np.repeat(np.arange(clusters), law.sizes(rng, clusters))
-    labels = ids % 2 == 0 if law.positives is None else rng.random(len(ids)) < law.positives
+    ids, labels = items_of(law, rng, clusters)
     sign = np.where(labels | (not law.opposite), 1, -1)
 
     def noise() -> Values:
@@ -42,8 +41,7 @@ def pair(law: Law, rng: Any, clusters: int, part: float = 1.0) -> tuple[Values, 
     missed = ~labels & (rng.random((2, clusters)) < law.missed)[:, ids]
     shift = law.shift * np.array([[1.0], [part]])
     scores = (common + each) / np.sqrt(2) + shift * (labels | missed)
-    scores = np.clip(np.round(scores), -2, 3) if law.levels else scores
-    return scores.astype(np.float32), labels, ids
+    return as_scored(law, scores), labels, ids
 
 
 def rows_of_equal_models(simulations: int) -> Iterator[Row]:

@@ -92,18 +92,28 @@ LAWS = {
 }
 
 
+def items_of(law: Law, rng: Any, clusters: int) -> tuple[Values, Values]:
+    """Clusters and labels."""
+    ids = np.repeat(np.arange(clusters), law.sizes(rng, clusters))
+    labels = ids % 2 == 0 if law.positives is None else rng.random(len(ids)) < law.positives
+    return ids, labels
+
+
+def as_scored(law: Law, scores: Values) -> Values:
+    scores = np.clip(np.round(scores), -2, 3) if law.levels else scores
+    return scores.astype(np.float32)
+
+
 def drawn(law: Law, rng: Any, times: int = 1) -> tuple[Values, Values, Values]:
     """Scores, labels and clusters."""
     k = law.clusters * times
-    ids = np.repeat(np.arange(k), law.sizes(rng, k))
-    labels = ids % 2 == 0 if law.positives is None else rng.random(len(ids)) < law.positives
+    ids, labels = items_of(law, rng, k)
     effect = law.effect(rng, k)[ids]
     if law.opposite:
         effect = np.where(labels, effect, -effect)
     missed = ~labels & (rng.random(k) < law.missed)[ids]
     scores = effect + law.own * rng.normal(size=len(ids)) + law.shift * (labels | missed)
-    scores = np.clip(np.round(scores), -2, 3) if law.levels else scores
-    return scores.astype(np.float32), labels, ids
+    return as_scored(law, scores), labels, ids
 
 
 def rows(simulations: int) -> Iterator[Row]:

@@ -117,17 +117,15 @@ def _draws(pilot: Pilot, study: OfClusters, times: Times) -> tuple[Array, Array]
     if alone is None or bounds is None:
         return None
     share, unit = bounds.share_of(pilot.estimate), (bounds.high - bounds.low) ** 2
-    negatives, positives, total = (
-        numerics.namespace(x).diagonal(x) / unit
-        for x in (study.negatives, study.positives, study.total)
-    )
-    ratio = numerics.divide(total, negatives + positives, 1.0)
+    negatives, positives, total = (numerics.namespace(x).diagonal(x) for x in study[:3])
+    own = OfClusters(negatives, positives, total, study.sizes, study.mixed)
 
-    def of_class(c: int, variance: Array) -> Array:
+    def of_class(c: int) -> Array:
         (of_items, n, clusters), k = (x[..., c] for x in alone), times[c]
-        return draws_of_clusters(share, ratio, variance, of_items / unit / k, n * k, clusters * k)
+        known, of_items = own[c] / unit, of_items / unit / k
+        return draws_of_clusters(share, own.ratio, known, of_items, n * k, clusters * k)
 
-    return of_class(0, negatives), of_class(1, positives)
+    return of_class(0), of_class(1)
 
 
 def of_samples(pilot: Pilot, times: Times) -> Errors:

@@ -257,22 +257,15 @@ def power(
     effect = _goal(metric, None, difference, margin)
     items = checks.check_items(scores, labels, None, where, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
-    sizes = Held(n_negatives, n_positives, n_clusters)
-    _refuse_other_units(sizes, ids is not None)
-    sizes = Held(
-        *(
-            None if x is None else checks.check_number(f"n_{name}", x, low=1.0)
-            for name, x in sizes._asdict().items()
-        )
-    )
+    sizes = _sizes(Held(n_negatives, n_positives, n_clusters), ids is not None)
     kind, pilot, held = pilot_of(metric, items, ids, paired=paired, of_width=False)
     given = near_tree((pilot, held, sizes, effect, np.float64(level)))
     found = _power(*given, kind)
     return as_default(found)
 
 
-def _refuse_other_units(sizes: Held, clustered: bool) -> None:
-    """Raise where a study of clusters is given in items, or one of items in clusters."""
+def _sizes(sizes: Held, clustered: bool) -> Held:
+    """The sizes of a study, checked: clusters are not given in items, nor items in clusters."""
     if clustered and (sizes.negatives is not None or sizes.positives is not None):
         raise TypeError(
             "n_positives and n_negatives are for items without clusters, which bring theirs: "
@@ -280,6 +273,11 @@ def _refuse_other_units(sizes: Held, clustered: bool) -> None:
         )
     if not clustered and sizes.clusters is not None:
         raise TypeError("n_clusters is the number of clusters: write clusters=ids, too")
+    checked = (
+        None if x is None else checks.check_number(f"n_{name}", x, low=1.0)
+        for name, x in sizes._asdict().items()
+    )
+    return Held(*checked)
 
 
 def _goal(metric: MetricLike, width: Any, difference: Any, margin: Any) -> Any:
@@ -320,15 +318,18 @@ def _needed(
         return narrow
 
     study = _study(held, _whole(smallest(enough, shape)), ratio)
+    whole = study._replace(negatives=_whole(study.negatives))
     if held.clusters is None:
-        study = study._replace(negatives=_whole(study.negatives))
+        study = whole
+    else:
+        whole = whole._replace(positives=_whole(study.positives))
     error = _ERRORS[kind](pilot, study.times(held)).standard_error
     one = library.ones(shape)
     undefined = library.isnan(_ERRORS[kind](pilot, Times(one, one)).error)
     found: tuple[Held, Array] = jax.tree.map(
-        lambda x: library.where(undefined, library.nan, x), (study, error)
+        lambda x: library.where(undefined, library.nan, x), (whole, error)
     )
-    return jax.tree.map(_whole, found[0]), found[1]
+    return found
 
 
 def _study(held: Held, size: Array, ratio: Array | None = None) -> Held:

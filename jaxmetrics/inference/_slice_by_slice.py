@@ -15,7 +15,11 @@ from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._forms import Form, limits_of_sums
 from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
-from jaxmetrics.inference._influence.covariance import covariance_of, covariance_of_clusters
+from jaxmetrics.inference._influence.covariance import (
+    Covariance,
+    covariance_of,
+    covariance_of_clusters,
+)
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._intervals.ranges import Range
@@ -85,41 +89,57 @@ def apart(
     return [slice_of(at) for at in parts]
 
 
-def sums_of_slices(metric: MetricLike, slices: list[Slice]) -> list[tuple[Sums, Alone]] | None:
-    """The influence of the clusters of each slice; None without clusters."""
+class Influence(NamedTuple):
+    """Of the clusters of a slice: what `sums_and_items` returns of them, and their Covariance.
+
+    The Covariance is None where one model has no need of it.
+    """
+
+    sums: Sums
+    alone: Alone
+    covariance: Covariance | None
+
+
+def influence_in_slices(
+    metric: MetricLike, slices: list[Slice], bounds: Range | None, *, with_covariance: bool
+) -> list[Influence] | None:
+    """The Influence in each slice; None without clusters."""
     if slices[0].clusters is None:
         return None
-    return [near_tree(sums_and_items(metric, x.items, x.clusters)) for x in slices]
+
+    def of_slice(part: Slice) -> Influence:
+        known = sums_and_items(metric, part.items, part.clusters)
+        covariance = None
+        if with_covariance:
+            covariance = covariance_of_clusters(*known, part.items, part.clusters, bounds)
+        found: Influence = near_tree(Influence(*known, covariance))
+        return found
+
+    return [*map(of_slice, slices)]
 
 
-def negatives_drawn(
-    slices: list[Slice], of_slices: list[tuple[Sums, Alone]], bounds: Range
-) -> HostArray:
+def negatives_drawn(of_slices: list[Influence]) -> HostArray:
     """`[slices]`, how many independent negatives each slice has, by `Covariance.draws`."""
-
-    def of_slice(part: Slice, known: tuple[Sums, Alone]) -> Any:
-        found = near_tree(covariance_of_clusters(*known, part.items, part.clusters, bounds))
-        return np.min(found.draws[0])
-
-    return np.array([*map(of_slice, slices, of_slices)])
+    covariances: Any = [x.covariance for x in of_slices]
+    return np.array([np.min(x.draws[0]) for x in covariances])
 
 
 def values_of_clusters(
-    form: Form, slices: list[Slice], of_slices: list[tuple[Sums, Alone]], levels: HostArray
+    form: Form, slices: list[Slice], of_slices: list[Influence], levels: HostArray
 ) -> SliceValues:
     """The metric of the form in each slice; the parts of variances add up to those of clusters."""
 
-    def of_slice(part: Slice, found: tuple[Sums, Alone]) -> tuple[Any, ...]:
+    def of_slice(part: Slice, found: Influence) -> tuple[Any, ...]:
         items, ids = part.items, part.clusters
 
         def limits_of(i: int) -> tuple[HostArray, ...]:
             row = items._replace(scores=items.scores[i])
-            sums, alone = jax.tree.map(lambda x: x[i], found)
+            sums, alone = jax.tree.map(lambda x: x[i], found[:2])
             return np.broadcast_arrays(*limits_of_sums(form, row, ids, sums, alone, levels))
 
         rows = map(limits_of, range(len(items.scores)))
         estimate, low, high, error = np.stack([*rows], axis=1)
-        return estimate[:, 0], error[:, 0], low, high, found[0].of_classes
+        return estimate[:, 0], error[:, 0], low, high, found.sums.of_classes
 
     *values, sums = zip(*map(of_slice, slices, of_slices), strict=True)
     estimate, error, low, high = map(np.stack, values)
@@ -154,19 +174,18 @@ def _covariance(among: list[HostArray], sums: list[HostArray]) -> HostArray | No
 def pairs_by_slice(
     metric: MetricLike,
     slices: list[Slice],
-    of_slices: list[tuple[Sums, Alone]] | None,
+    of_slices: list[Influence] | None,
     bounds: Range | None,
 ) -> Pairs:
     """The Pairs of the models within each slice, as `compare` has them."""
 
-    def of_slice(part: Slice, known: tuple[Sums, Alone] | None) -> Pairs:
+    def of_slice(part: Slice, known: Influence | None) -> Pairs:
         by_steps, bounds_in_slice = in_steps(metric, part.items, bounds)
-        if known is None or by_steps is not metric:
-            found = covariance_of(by_steps, part.items, part.clusters, bounds)
+        if known is not None and known.covariance is not None and by_steps is metric:
+            found = known.sums.estimate, known.covariance
         else:
-            covariance = covariance_of_clusters(*known, part.items, part.clusters, bounds)
-            found = known[0].estimate, covariance
-        return pairs_of(*near_tree(found), bounds_in_slice, None)
+            found = near_tree(covariance_of(by_steps, part.items, part.clusters, bounds))
+        return pairs_of(*found, bounds_in_slice, None)
 
     pairs = map(of_slice, slices, of_slices or itertools.repeat(None))
     return stacked([*pairs], bounds, len(slices[0].items.scores))

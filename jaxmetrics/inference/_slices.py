@@ -19,7 +19,7 @@ from jaxmetrics._base.words import some_of, visible
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import Form, chosen_method, form_of
-from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums
+from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.heavy_negatives import takes_steps
 from jaxmetrics.inference._influence.sizes import (
     enough_inside,
@@ -31,11 +31,12 @@ from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import Range, range_of
 from jaxmetrics.inference._pairs import Pairs
 from jaxmetrics.inference._slice_by_slice import (
+    Influence,
     Slice,
     apart,
+    influence_in_slices,
     negatives_drawn,
     pairs_by_slice,
-    sums_of_slices,
     values_of_clusters,
 )
 from jaxmetrics.inference._slice_tests import (
@@ -261,7 +262,7 @@ def _values_and_pairs(
     form: Form,
     items: SlicedItems,
     parts: list[Slice] | None,
-    sums: list[tuple[Sums, Alone]] | None,
+    known: list[Influence] | None,
     levels: HostArray,
     bounds: Range | None,
     alone: bool,
@@ -270,9 +271,9 @@ def _values_and_pairs(
     of_shares = form._replace(value_of=_as_it_is)
     pairs = None
     if parts is not None:
-        pairs = None if alone else pairs_by_slice(form.metric, parts, sums, bounds)
-        if sums is not None:
-            return values_of_clusters(of_shares, parts, sums, levels), pairs
+        pairs = None if alone else pairs_by_slice(form.metric, parts, known, bounds)
+        if known is not None:
+            return values_of_clusters(of_shares, parts, known, levels), pairs
     estimates = slice_estimates(items, form, levels)
     if not alone and parts is None:
         pairs = pairs_of_items(*estimates[:3], bounds)
@@ -302,7 +303,9 @@ def slices_of_items(
     check_sliced(form.metric, given)
     alone = items.scores.ndim == 1
     counts = units = given.sliced.counts
-    sizes, parts, sums = given.sliced.sizes, None, None
+    sizes, parts, known = given.sliced.sizes, None, None
+    bounds = range_of(form.metric)
+    limit = None if bounds is None or one_threshold else bounds.max_fpr
     if names and (clusters is not None or takes_steps(form.metric, items)):
         if one_threshold:
             numbers = len(names) * (items.scores.size + 4 * len(ids))  # each has all negatives
@@ -313,19 +316,20 @@ def slices_of_items(
             units, sizes = (np.stack([getattr(x, of) for x in parts]) for of in ("counts", "sizes"))
         if one_threshold:
             parts = apart(exchanged, ids, len(names), clusters, one_threshold=True)
-        sums = sums_of_slices(form.metric, parts)
+        needed = {"with_covariance": limit is not None or not alone}
+        known = influence_in_slices(form.metric, parts, bounds, **needed)
     n_positives = counts[:, int(exchanged.labels is items.labels)]
-    tested, bounds = units.min(axis=1) >= min_items, range_of(form.metric)
-    if bounds is not None and bounds.max_fpr is not None and not one_threshold:
+    tested = units.min(axis=1) >= min_items
+    if limit is not None:
         negatives = sizes[:, 0]
-        if parts is not None and sums is not None:
-            drawn = negatives_drawn(parts, sums, bounds) / _PER_ITEM
+        if known is not None:
+            drawn = negatives_drawn(known) / _PER_ITEM
             negatives = np.clip(drawn, negatives, _MOST_MORE * negatives)
-        tested &= enough_inside(negatives * bounds.max_fpr)
+        tested &= enough_inside(negatives * limit)
     n_models = 1 if alone else items.scores.shape[0]
     levels = np.append(levels_of(level, int(tested.sum()) * n_models), level_alone)
     each, at = np.unique(levels, return_inverse=True)
-    found, pairs = _values_and_pairs(form, given, parts, sums, each, bounds, alone)
+    found, pairs = _values_and_pairs(form, given, parts, known, each, bounds, alone)
     low, high = (x[..., at] for x in found.limits)
     correlation = found.correlation
     rest = from_rest(
@@ -374,5 +378,5 @@ def slices_of_items(
         n_clusters=n_clusters,
     )
     limits = of_metric(low[..., -1]), of_metric(high[..., -1])
-    known = of_slices.estimate, *limits, of_slices.standard_error
-    return of_slices._captioned_as(slice=names), Interval(*known, form.name, level_alone)
+    values = of_slices.estimate, *limits, of_slices.standard_error
+    return of_slices._captioned_as(slice=names), Interval(*values, form.name, level_alone)

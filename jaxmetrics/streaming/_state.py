@@ -147,14 +147,13 @@ def update(
 def _with_precision(state: State, items: Items, *of_bins: Any) -> State:
     """The update, in double precision where single would round weights, or cut them to 32 bits."""
     kind: Any = np.float32 if items.weights is None else items.weights.dtype
-    program: Callable[..., State] = _update
     if kind != np.float32 and kind.itemsize >= 4:
         if all_concrete(state.digits, *items) and not is_compiling():
             with double_precision():
-                return program(state, to_program(items), *of_bins)
+                return _update(state, to_program(items), *of_bins)
         if kind in (np.int64, np.uint64) and is_concrete(items.weights):
             return _update_in_double(state, items, *of_bins)
-    return program(state, to_program(items), *of_bins)
+    return _update(state, to_program(items), *of_bins)
 
 
 def _updated(
@@ -198,7 +197,7 @@ def _updated(
     return State(numerics.over_batch(of_row, len(shape) - 1)(state.digits, slot, valid, adds))
 
 
-_update = jax.jit(_updated, static_argnames="bins", donate_argnames="state")
+_update: Callable[..., State] = jax.jit(_updated, static_argnames="bins", donate_argnames="state")
 _update_in_double = double_program("bins")(_updated)  # within a program, which donates nothing
 
 
