@@ -20,7 +20,6 @@ from jaxmetrics.inference._influence.clusters import (
     variances_and_draws,
 )
 from jaxmetrics.inference._influence.numbers_of_draws import numbers_of_draws
-from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import moments_of
 from jaxmetrics.inference._intervals import rules
 from jaxmetrics.inference._intervals.clustered import (
@@ -108,16 +107,15 @@ def limits_by_clusters(
     A closed form takes as many draws as have the variance of the clusters. It has no fewer degrees
     of freedom than these, so the limits are the hull of its own and of the "logit" ones.
     """
-    return limits_of_sums(form, items, ids, *sums_and_items(form.metric, items, ids), level)
+    return limits_of_sums(form, items, *sums_and_items(form.metric, items, ids), level)
 
 
 def limits_of_sums(
-    form: Form, items: Items, ids: Clusters, sums: Sums, alone: Alone, level: Any
+    form: Form, items: Items, sums: Sums, alone: Alone, level: Any
 ) -> tuple[Array, Array, Array, Array]:
     """`limits_by_clusters`, from what `sums_and_items` returns of the items."""
     chosen, arrays = choose(form.metric)
-    sizes = sizes_of(items, ids, sums.estimate.ndim)
-    found, draws = variances_and_draws(*near_tree((sums, alone, sizes)))
+    found, draws = variances_and_draws(*near_tree((sums, alone)))
     rule = None if form.name == "logit" else form.rule
     at = np.float64(level)
     numbers = () if rule is None else numbers_of_draws(form.metric, items, draws, at)

@@ -13,6 +13,7 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, limits_of_sums
 from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
 from jaxmetrics.inference._influence.covariance import (
@@ -21,7 +22,7 @@ from jaxmetrics.inference._influence.covariance import (
     covariance_of_clusters,
 )
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
-from jaxmetrics.inference._influence.sizes import sizes_of
+from jaxmetrics.inference._intervals.effective import clusters_of_one_size
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._pairs import Pairs, pairs_of
 from jaxmetrics.inference._slice_tests import stacked
@@ -41,19 +42,22 @@ class Slice(NamedTuple):
     clusters: Any
     among: Any
 
-    @property
-    def counts(self) -> tuple[int, int]:
-        """The numbers of clusters with negatives, and with positives."""
-        _, labels, weights, *_ = self.items
-        weighty: Any = True if weights is None else weights > 0
-        n0, n1 = (len(np.unique(self.clusters[0][(labels == x) & weighty])) for x in (0, 1))
-        return n0, n1
 
-    @property
-    def sizes(self) -> HostArray:
-        """The effective numbers of these."""
-        items = self.items._replace(scores=self.items.scores[0])
-        return np.array(sizes_of(items, self.clusters, 0)[:2])
+def clusters_in_slices(sliced: Sliced, ids: HostArray) -> tuple[HostArray, HostArray]:
+    """`[slices, 2]`: the number of clusters with items of each class, and of clusters of one size.
+
+    `ids` are the clusters of all items. Items of a slice that shares a threshold are its own here.
+    """
+    weights: Any = np.ones(len(sliced.item)) if sliced.weights is None else sliced.weights
+    held = [np.split(x, sliced.bounds[1:-1]) for x in (ids[sliced.item], weights)]
+
+    def of_class(clusters: HostArray, weights: HostArray) -> tuple[int, Any]:
+        each, at = np.unique(clusters, return_inverse=True)
+        of_cluster: Any = np.bincount(at, weights)
+        return len(each), clusters_of_one_size(of_cluster)
+
+    counts, sizes = zip(*map(of_class, *held), strict=True)
+    return np.reshape(counts, (-1, 2)), np.reshape(sizes, (-1, 2))
 
 
 def apart(
@@ -111,7 +115,7 @@ def influence_in_slices(
         known = sums_and_items(metric, part.items, part.clusters)
         covariance = None
         if with_covariance:
-            covariance = covariance_of_clusters(*known, part.items, part.clusters, bounds)
+            covariance = covariance_of_clusters(*known, bounds)
         found: Influence = near_tree(Influence(*known, covariance))
         return found
 
@@ -130,19 +134,20 @@ def values_of_clusters(
     """The metric of the form in each slice; the parts of variances add up to those of clusters."""
 
     def of_slice(part: Slice, found: Influence) -> tuple[Any, ...]:
-        items, ids = part.items, part.clusters
+        items = part.items
 
         def limits_of(i: int) -> tuple[HostArray, ...]:
             row = items._replace(scores=items.scores[i])
             sums, alone = jax.tree.map(lambda x: x[i], found[:2])
-            return np.broadcast_arrays(*limits_of_sums(form, row, ids, sums, alone, levels))
+            return np.broadcast_arrays(*limits_of_sums(form, row, sums, alone, levels))
 
         rows = map(limits_of, range(len(items.scores)))
         estimate, low, high, error = np.stack([*rows], axis=1)
-        return estimate[:, 0], error[:, 0], low, high, found.sums.of_classes
+        sizes = np.stack(found.sums.sizes[:2])[:, 0]
+        return estimate[:, 0], error[:, 0], low, high, sizes, found.sums.of_classes
 
     *values, sums = zip(*map(of_slice, slices, of_slices), strict=True)
-    estimate, error, low, high = map(np.stack, values)
+    estimate, error, low, high, sizes = map(np.stack, values)
     parts: Any = np.stack([(x**2).sum(axis=-1).T for x in sums])  # [slices, 2, models]
     variance: Any = error**2
     ratio: Any = numerics.divide(variance, parts.sum(axis=1), 1.0)
@@ -151,7 +156,7 @@ def values_of_clusters(
         error,
         (low, high),
         parts * ratio[:, None],
-        np.stack([x.sizes for x in slices]),
+        sizes,
         _covariance([x.among for x in slices], [x.sum(axis=1) for x in sums]),
     )
 

@@ -34,6 +34,7 @@ from jaxmetrics.inference._slice_by_slice import (
     Influence,
     Slice,
     apart,
+    clusters_in_slices,
     influence_in_slices,
     negatives_drawn,
     pairs_by_slice,
@@ -311,11 +312,9 @@ def slices_of_items(
             numbers = len(names) * (items.scores.size + 4 * len(ids))  # each has all negatives
             instead = "write threshold='slice', or leave clusters out"
             checks.check_fits("the number of slices", len(names), numbers, instead)
-        parts = apart(exchanged, ids, len(names), clusters)
         if clusters is not None:
-            units, sizes = (np.stack([getattr(x, of) for x in parts]) for of in ("counts", "sizes"))
-        if one_threshold:
-            parts = apart(exchanged, ids, len(names), clusters, one_threshold=True)
+            units, sizes = clusters_in_slices(given.sliced, clusters[0])
+        parts = apart(exchanged, ids, len(names), clusters, one_threshold=one_threshold)
         needed = {"with_covariance": limit is not None or not alone}
         known = influence_in_slices(form.metric, parts, bounds, **needed)
     n_positives = counts[:, int(exchanged.labels is items.labels)]

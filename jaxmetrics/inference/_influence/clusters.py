@@ -20,7 +20,7 @@ from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.variance import derivatives_of_items
 from jaxmetrics.inference._intervals.clustered import OfClusters, draws_of_clusters
-from jaxmetrics.inference._intervals.effective import kept_and_df, kish
+from jaxmetrics.inference._intervals.effective import clusters_of_one_size, kept_and_df, kish
 from jaxmetrics.inference._intervals.rules import sixth_of_skewness, unrounded
 
 # The cluster index of each item, from 0, and the number of clusters.
@@ -37,11 +37,14 @@ class Sums(NamedTuple):
         of the variance that a sum of squares keeps (`kept_and_df`), so that the squares add up to
         the variance. NaN where one cluster has all items of a class.
       mixed: `[...]`, the share of the clusters that have items of both classes, by weight.
+      sizes: `[...]` each, the numbers of clusters of one size that have as many degrees of freedom
+        as those with negatives, with positives, and all.
     """
 
     estimate: Array
     of_classes: Array
     mixed: Array
+    sizes: tuple[Array, Array, Array]
 
 
 class Alone(NamedTuple):
@@ -60,14 +63,15 @@ class Alone(NamedTuple):
 def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Sums:
     """The influence of clusters on a metric."""
     estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
-    return Sums(*_sums(estimate, derivatives, items_at_hand(items), *clusters))
+    found: Sums = _sums(estimate, derivatives, items_at_hand(items), *clusters)
+    return found
 
 
 def sums_and_items(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Sums, Alone]:
     """The influence of clusters, and that of their items."""
     estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
     given = estimate, derivatives, items_at_hand(items), *clusters
-    return Sums(*_sums(*given)), Alone(*_alone(*given))
+    return _sums(*given), _alone(*given)
 
 
 def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
@@ -95,16 +99,14 @@ def _skewness_of(of_classes: Array) -> Array:
 
 
 @library_program()
-def variances_and_draws(
-    sums: Sums, alone: Alone, sizes: tuple[Array, Array, Array]
-) -> tuple[OfClusters, tuple[Array, Array]]:
+def variances_and_draws(sums: Sums, alone: Alone) -> tuple[OfClusters, tuple[Array, Array]]:
     """The variances by clusters, and the draws of both classes."""
     library = numerics.namespace(sums.of_classes)
     of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
     negatives, positives, total = (
         unrounded(library.sum(x**2, axis=-1), sums.estimate) for x in (*of_classes, sum(of_classes))
     )
-    found = OfClusters(negatives, positives, total, (*sizes,), sums.mixed)
+    found = OfClusters(negatives, positives, total, sums.sizes, sums.mixed)
     variances = unrounded(alone.variances, sums.estimate[..., None])
     by_class = (library.moveaxis(x, -1, 0) for x in alone._replace(variances=variances))
     given = zip((negatives, positives), *by_class, strict=True)
@@ -113,9 +115,7 @@ def variances_and_draws(
 
 
 @library_program("n_clusters")
-def _sums(
-    estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
-) -> tuple[Array, Array, Array]:
+def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Sums:
     library = numerics.namespace(derivatives)
     of_values = _beside(estimate, items)
 
@@ -139,13 +139,13 @@ def _sums(
         # No cluster tells how a class that is absent varies.
         unknown = library.where(library.any(some, axis=-1, keepdims=True), 0.0, np.nan)
         sums.append(library.where(some, found, 0.0) + unknown + 0 * estimate[..., None])
-    return estimate, library.stack(sums, axis=-2), library.broadcast_to(mixed, estimate.shape)
+    sizes = (of_values(clusters_of_one_size(x)[..., None])[..., 0] for x in (*weights, both))
+    mixed, *counted = (library.broadcast_to(x, estimate.shape) for x in (mixed, *sizes))
+    return Sums(estimate, library.stack(sums, axis=-2), mixed, (*counted,))
 
 
 @library_program("n_clusters")
-def _alone(
-    estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int
-) -> tuple[Array, ...]:
+def _alone(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Alone:
     library = numerics.namespace(derivatives)
     of_values = _beside(estimate, items)
 
@@ -158,7 +158,7 @@ def _alone(
         return tuple(library.broadcast_to(x, estimate.shape) for x in found)
 
     by_class = zip(*map(of_class, _weights(items)), strict=True)
-    return tuple(library.stack(x, axis=-1) for x in by_class)
+    return Alone(*(library.stack(x, axis=-1) for x in by_class))
 
 
 def _weights(items: Items) -> list[Array]:

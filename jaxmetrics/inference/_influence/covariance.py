@@ -65,7 +65,7 @@ def covariance_of(
             sums, alone = sums_of_clusters(metric, items, clusters), None
         else:
             sums, alone = sums_and_items(metric, items, clusters)
-        return sums.estimate, covariance_of_clusters(sums, alone, items, clusters, bounds)
+        return sums.estimate, covariance_of_clusters(sums, alone, bounds)
     estimate, _, found = covariance_of_items(metric, items)
     return estimate, found
 
@@ -79,32 +79,22 @@ def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array,
     return estimate, errors, Covariance(total, of_classes, (*sizes,), np.float64(0))
 
 
-def covariance_of_clusters(
-    sums: Sums, alone: Alone | None, items: Items, clusters: Clusters, bounds: Range | None
-) -> Covariance:
-    """The Covariance, from what `sums_and_items` returns of the items."""
+def covariance_of_clusters(sums: Sums, alone: Alone | None, bounds: Range | None) -> Covariance:
+    """The Covariance, from what `sums_and_items` returns; `bounds` are those of the metric."""
     draws = None
     if alone is not None and bounds is not None:
-        draws = _draws(sums, alone, items, clusters, bounds)
+        of_share = _in_shares(*near_tree((sums, alone, bounds)))
+        draws = variances_and_draws(*near_tree(of_share))[1]
     total, of_classes = _products_of_clusters(sums.of_classes)
-    sizes = sizes_of(items, clusters, sums.estimate.ndim)
-    return Covariance(total, of_classes, (*sizes,), sums.mixed, draws)
-
-
-def _draws(
-    sums: Sums, alone: Alone, items: Items, clusters: Clusters, bounds: Range
-) -> tuple[Array, Array]:
-    """`Covariance.draws`; `bounds` are those of the metric."""
-    sizes = (*sizes_of(items, clusters, sums.estimate.ndim),)
-    of_share = _in_shares(*near_tree((sums, alone, bounds)))
-    return variances_and_draws(*near_tree((*of_share, sizes)))[1]
+    return Covariance(total, of_classes, sums.sizes, sums.mixed, draws)
 
 
 @library_program()
 def _in_shares(sums: Sums, alone: Alone, bounds: Range) -> tuple[Sums, Alone]:
     """The influence on the metric as a share of its range."""
     unit = bounds.high - bounds.low
-    of_share = Sums(bounds.share_of(sums.estimate), sums.of_classes / unit, sums.mixed)
+    estimate, of_classes = bounds.share_of(sums.estimate), sums.of_classes / unit
+    of_share = sums._replace(estimate=estimate, of_classes=of_classes)
     return of_share, alone._replace(variances=alone.variances / unit**2)
 
 
