@@ -1,16 +1,17 @@
 """--slice of the command, and slices of `jm.report`: models compared within slices."""
 
 import io
+import warnings
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 import jaxmetrics as jm
+from jaxmetrics._base.warned import FewItems, texts_of, warn
 from jaxmetrics._report import Problem, Settings, evaluate_problem, report, tables_of
 from jaxmetrics._report._settings import untold
 from jaxmetrics._report._slices import Column
-from jaxmetrics._report._texts import without_repeats
 
 N = 300
 
@@ -62,11 +63,16 @@ def test_differences_in_slices_are_those_of_clusters(problem):
 
 
 def test_notes_of_the_same_few_items_are_one():
-    few = "only 2 negatives are within max_fpr=0.01: in simulations with fewer than 3, "
-    notes = [few + "95 % intervals cover 83 to 100 %, and are wide: add negatives", "another: one"]
-    notes += [few + "0 to 4 % of equal models differ at 5 %: add negatives", "another: one"]
-    told = "95 % intervals cover 83 to 100 %, and are wide; 0 to 4 % of equal models differ at 5 %"
-    assert without_repeats(notes) == [f"{few}{told}: add negatives", "another: one"]
+    few = "only 2 negatives are within max_fpr=0.01: in simulations with fewer than 3"
+    simulated = "95 % intervals cover 83 to 100 %", "0 to 4 % of equal models differ at 5 %"
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for found in 2 * simulated:
+            warn(FewItems(few, found, "add negatives", "negatives"))
+            warn("another: one")
+        warn("of a library", FutureWarning)
+    told = "0 to 4 % of equal models differ at 5 %; 95 % intervals cover 83 to 100 %"
+    assert texts_of(caught) == ["another: one", f"{few}, {told}: add negatives"]
 
 
 def test_one_model_has_no_differences(problem):

@@ -37,7 +37,7 @@ from jaxmetrics._report._points import note_with_names, points_of
 from jaxmetrics._report._problem import Problem
 from jaxmetrics._report._settings import CHOSEN, Settings, Tell
 from jaxmetrics._report._slices import measured_in, notes_of, ranks_of, slices_of
-from jaxmetrics._report._texts import name_of, without_repeats
+from jaxmetrics._report._texts import name_of
 from jaxmetrics.inference._tied_limits import tied_limits
 
 _BAND, _POINTS, _FIGURES = "band of ROC curves", "operating points", "figures"
@@ -123,7 +123,7 @@ def evaluate_problem(
         _title_of_problem(problem),
         _about(problem),
         tuple(measures),
-        tuple(without_repeats(notes)),
+        tuple(dict.fromkeys(notes)),
         drawings,
         slices,
         points,

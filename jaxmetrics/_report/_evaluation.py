@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 import jaxmetrics as jm
 from jaxmetrics._base.host import threads
-from jaxmetrics._base.warned import PACKAGE
+from jaxmetrics._base.warned import texts_of
 from jaxmetrics._base.words import NARROWEST, percent_text
 from jaxmetrics._report._settings import Settings, Tell
 from jaxmetrics.inference._influence.sizes import FEWEST_INSIDE
@@ -209,11 +209,7 @@ def carry_out(
     with warnings.catch_warnings(record=True) as caught, threads(2) as workers:
         warnings.simplefilter("always")
         found = dict(zip(work, workers.map(run, work), strict=True))
-    # Our own warnings name a line outside the package. Those that name a line of ours come from the
-    # libraries that it calls, such as Matplotlib: users need not see them.
-    ours = [x for x in caught if not x.filename.startswith(PACKAGE)]
-    notes = [visible(str(x.message)) for x in ours if x.category is UserWarning]
-    return found, sorted(set(notes))  # threads warn in any order, and metrics alike
+    return found, [*map(visible, texts_of(caught))]
 
 
 def notes_of_direction(measures: Sequence[Measure], names: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,7 @@ import jaxmetrics as jm
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import in_threads
 from jaxmetrics._base.types import FloatArray, Items
-from jaxmetrics._base.warned import warn
+from jaxmetrics._base.warned import FewItems, warn
 from jaxmetrics._base.words import enumerated, some_of, visible
 from jaxmetrics._report._columns import MOST_VALUES, as_texts
 from jaxmetrics._report._evaluation import FEWEST, Measure, Slices
@@ -189,8 +188,8 @@ def _warn_of_small(
     column: Column, metrics: Sequence[Metric], sizes_in: Any, *, clustered: bool
 ) -> None:
     """Warn of small classes in the first slice that has them, and name the others."""
-    values_of: dict[str, list[str]] = {}
-    first: dict[str, str] = {}
+    values_of: dict[Any, list[str]] = {}
+    first: dict[Any, str] = {}
     of = "clusters with " if clustered else ""
     for value, (negatives, positives) in zip(column.values, sizes_in.tolist(), strict=True):
         sizes = {f"{of}positives": positives, f"{of}negatives": negatives}
@@ -198,13 +197,17 @@ def _warn_of_small(
             warnings.simplefilter("always")
             for x in metrics:
                 warn_of_small_classes(x.function, sizes, "closed form", clustered=clustered)
-        for text in dict.fromkeys(str(x.message) for x in caught):
-            kind = re.sub(r"only [\d.]+", "", text)
+        for kind, text in {_kind(x.message): str(x.message) for x in caught}.items():
             first.setdefault(kind, text)
             values_of.setdefault(kind, []).append(value)
     for kind, (value, *others) in values_of.items():
         likewise = f"; likewise, each with its own number, {some_of(others)}" if others else ""
         warn(f"{column.name} {value}: {first[kind]}{likewise}")
+
+
+def _kind(message: Warning | str) -> Any:
+    """The same for warnings that differ by a number alone."""
+    return (message.what, message.found) if isinstance(message, FewItems) else str(message)
 
 
 def slices_of(

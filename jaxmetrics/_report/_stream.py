@@ -15,6 +15,7 @@ import numpy.typing as npt
 import jaxmetrics as jm
 from jaxmetrics._base.host import memory_size
 from jaxmetrics._base.types import FloatArray
+from jaxmetrics._base.warned import texts_of
 from jaxmetrics._base.words import enumerated, percent_text, visible
 from jaxmetrics._report._columns import notes_of_dropped
 from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, notes_of_direction
@@ -233,7 +234,7 @@ def _evaluation(
         *notes,
         *notes_of_direction(measures, names),
         *_notes_of_coarse(measures, names),
-        *dict.fromkeys(str(x.message) for x in caught if x.category is UserWarning),
+        *texts_of(caught),
     )
     return Evaluation(
         names,

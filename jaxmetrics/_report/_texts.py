@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import PurePath
 from typing import Any
@@ -10,8 +9,6 @@ from typing import Any
 from jaxmetrics.plots._names import visible
 
 MOST = 80  # characters of a value
-# A warning of few items: what is few, what simulations found, and what to do.
-_FEW = re.compile(r"(.*: in simulations with fewer than \d+), (.*?)((?:: [^:]*)?)")
 
 
 def shortened(value: Any, most: int = MOST) -> str:
@@ -34,19 +31,6 @@ def listed(values: Sequence[Any], most: int) -> str:
     """The first values, and how many more there are."""
     shown = ", ".join(shortened(value) for value in values[:most])
     return shown + (f" and {len(values) - most} more" if len(values) > most else "")
-
-
-def without_repeats(notes: Sequence[str]) -> list[str]:
-    """The notes, each once; those of the same few items say together what simulations found."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for note in dict.fromkeys(notes):
-        match = _FEW.fullmatch(note)
-        few, simulated, advice = match.groups() if match else (note, "", "")
-        found.setdefault((few, advice), []).append(simulated)
-    return [
-        f"{few}, {'; '.join(simulated)}{advice}" if any(simulated) else few
-        for (few, advice), simulated in found.items()
-    ]
 
 
 def name_of(source: str) -> str:

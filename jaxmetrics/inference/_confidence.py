@@ -13,7 +13,7 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike, Items, Mesh
-from jaxmetrics._base.warned import warn
+from jaxmetrics._base.warned import FewItems, warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import (
     check_amounts,
@@ -207,10 +207,8 @@ def warn_of_small_classes(
                 "cluster must be smaller than its class",
             )
         elif 0 < size < fewest:
-            warn(
-                f"there {_so_many(size, what)}: in simulations with fewer than {fewest}, 95 % "
-                f"{name} cover {coverage}",
-            )
+            few = f"there {_so_many(size, what)}: in simulations with fewer than {fewest}"
+            warn(FewItems(few, f"95 % {name} cover {coverage}", "", what))
     if kind in _FEW_INSIDE:
         warn_of_few_inside(metric, sizes, _FEW_INSIDE[kind])
 

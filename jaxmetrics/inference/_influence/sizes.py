@@ -18,7 +18,7 @@ from jaxmetrics._base.host import (
 )
 from jaxmetrics._base.items import batch_of, class_masks, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, Items
-from jaxmetrics._base.warned import warn
+from jaxmetrics._base.warned import FewItems, warn
 from jaxmetrics._base.words import some_of
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -97,12 +97,13 @@ def warn_of_few_inside(metric: MetricLike, sizes: dict[str, float], found: str) 
     size = sizes.get(what, 0)
     inside = float(1 - limit if complement else limit) * size
     if size > 0 and not enough_inside(inside):
-        few = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
+        some = f"{inside:.3g} {what} are" if f"{inside:.3g}" != "1" else f"1 of the {what} is"
         where = f"{'beyond' if complement else 'within'} {option}={limit:g}"
-        only = f"only {few} {where}"
+        only = f"only {some} {where}"
         if what != kind:
             only = f"the {kind} {where} count as only {inside:.3g} clusters of one size"
-        warn(f"{only}: in simulations with fewer than {FEWEST_INSIDE}, {found}: add {what}")
+        few = f"{only}: in simulations with fewer than {FEWEST_INSIDE}"
+        warn(FewItems(few, found, f"add {what}", f"{what} {where}"))
 
 
 def counted_as(size: float, what: str) -> str:
