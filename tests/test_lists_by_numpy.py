@@ -32,6 +32,7 @@ METRICS = {
     "reciprocal rank": jm.reciprocal_rank,
     "reciprocal rank of the first": partial(jm.reciprocal_rank, k=(1, 3)),
     "hit rate": partial(jm.hit_rate_at_k, k=2),
+    "ordered pairs": jm.ordered_pair_accuracy,
 }
 
 

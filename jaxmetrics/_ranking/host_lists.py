@@ -81,7 +81,7 @@ class HostLists:
         return keys
 
     @cached_property
-    def _order(self) -> tuple[HostArray, HostArray]:
+    def order(self) -> tuple[HostArray, HostArray]:
         """The items by list and score, and which of them tie with the one before."""
         keys, item = segment_sorts.sort_segments(self._keys, self.begins, stable=True)
         tied = np.zeros(len(keys), bool)
@@ -91,7 +91,7 @@ class HostLists:
 
     def ranking(self, k: Places = None) -> HostRanking:
         """The ranking by score; of each list only the first max(k) places."""
-        item = self._order[0]
+        item = self.order[0]
         most = self.sizes if k is None else np.minimum(self.sizes, np.max(k))
         begins = self.begins if k is None else _from_zero(most)
         rank = np.arange(begins[-1]) - begins[:-1].repeat(most)
@@ -134,13 +134,11 @@ class HostLists:
 
     def _falling_grades(self) -> HostArray | None:
         """The labels of each list in falling order if they are few whole numbers, by counting."""
-        lowest, highest = self.labels.min(initial=0), self.labels.max(initial=0)
-        if not (lowest >= 0 and highest < _GRADES):
+        if not are_few_grades(self.labels):
             return None
         grades = self.labels.astype(np.intp)
-        n_grades = int(highest) + 1
-        many = n_grades * len(self.sizes) > _GRADES * len(grades)  # nearly all lists are empty
-        if many or not np.array_equal(grades, self.labels):
+        n_grades = int(grades.max(initial=0)) + 1
+        if n_grades * len(self.sizes) > _GRADES * len(grades):  # nearly all lists are empty
             return None
         of_list = np.arange(1, len(self.sizes) + 1).repeat(self.sizes) * n_grades
         counts = np.bincount(of_list - 1 - grades, minlength=n_grades * len(self.sizes))
@@ -160,7 +158,7 @@ class HostLists:
 
     def mean_of_ties(self, ranking: HostRanking, values: HostArray) -> HostArray:
         """At each place, the mean of `values` `[n]` over the items that tie there."""
-        item, tied = self._order
+        item, tied = self.order
         if not tied.any():
             taken: HostArray = values.take(ranking.item)
             return taken
@@ -183,6 +181,13 @@ class HostLists:
             found[far] *= found[far - step]
             step *= 2
         return found
+
+
+def are_few_grades(labels: HostArray) -> bool:
+    """Whether labels are whole numbers from 0 to below `_GRADES`."""
+    if not (labels.min(initial=0) >= 0 and labels.max(initial=0) < _GRADES):
+        return False
+    return np.array_equal(labels.astype(np.intp), labels)
 
 
 class Given(NamedTuple):

@@ -21,6 +21,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, P
 from jaxmetrics._ranking.host_lists import (
     Given,
     HostLists,
+    are_few_grades,
     values_of_rows,
     values_of_segments,
 )
@@ -105,22 +106,22 @@ def list_metric(
     ideal: bool = False,
     graded: bool = False,
     denominators: tuple[str, ...] = (),
-    hosted: bool = True,
+    few_grades: bool = False,
 ) -> Callable[[Callable[Concatenate[Lists, P], tuple[Array, Any]]], ListMetric[P]]:
     """Make a function of Lists a metric of scores and labels.
 
     `function(lists, *, option=default, ...)` returns the value of each list and whether it is
     undefined, both `[num_segments]`, or `[]` for one list. Several k are the first axis of the
     value. The metric evaluates the function for each row of a batch, compiled, in double precision;
-    or, if it is `hosted` and the CPU's memory has the data, by NumPy, of `HostLists`. It returns
-    NaN where the value is undefined or a valid score or label is NaN. Options are constants.
+    or, if the CPU's memory has the data, by NumPy, of `HostLists`. It returns NaN where the value
+    is undefined or a valid score or label is NaN. Options are constants.
 
     Args:
       ordered: whether the function needs the order by score.
       ideal: whether the function needs the labels in falling order.
       graded: whether the metric refuses negative labels.
       denominators: the values that the function's option `denominator` may have.
-      hosted: whether the function takes `HostLists`, too.
+      few_grades: whether NumPy is faster only where labels are a few whole numbers.
     """
 
     def decorate(
@@ -155,7 +156,7 @@ def list_metric(
             constants = tuple(sorted(chosen.items()))
             asked = Asked(function, constants, count, ordered, sorts_labels)
             documents = Documents(at_least_one(items), one_id_at_least(segment))
-            by_numpy = _values_on_host(documents, asked) if hosted else None
+            by_numpy = _values_on_host(documents, asked, few_grades)
             if by_numpy is not None:
                 return to_jax(by_numpy, items.scores)
             of_data = count is not None and num_segments is None
@@ -179,7 +180,7 @@ def list_metric(
     return decorate
 
 
-def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
+def _values_on_host(documents: Documents, asked: Asked, few_grades: bool) -> HostArray | None:
     """The values by NumPy, which compiles nothing; None if it lacks the data, or if it is slower.
 
     A compiled program is faster for long lists; for segments of many short rows, which NumPy takes
@@ -199,6 +200,8 @@ def _values_on_host(documents: Documents, asked: Asked) -> HostArray | None:
         return None
     dtype = numerics.default_float()
     scores, labels, where, ids = views
+    if few_grades and not are_few_grades(labels):
+        return None
     given = Given(scores, sorting.in_32_bits(labels), where)
 
     def of_lists(lists: HostLists) -> HostArray:

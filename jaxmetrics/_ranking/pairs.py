@@ -6,21 +6,23 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import lax
 
 from jaxmetrics._base import varying
 from jaxmetrics._base.cumulative import runs
-from jaxmetrics._base.numerics import divide
+from jaxmetrics._base.numerics import divide, namespace
 from jaxmetrics._base.sorting import descending_keys, largest_key, take
 from jaxmetrics._base.types import Array
+from jaxmetrics._ranking.host_lists import HostLists
 from jaxmetrics._ranking.lists import Lists, order_of_items, places
 from jaxmetrics._ranking.metric import list_metric
 
 _SHORT = 256  # documents of a list up to which comparing all pairs is faster than sorting
 
 
-@list_metric(hosted=False)
-def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
+@list_metric(few_grades=True)
+def ordered_pair_accuracy(lists: Lists | HostLists) -> tuple[Array, bool]:
     """The share of pairs of documents of different grade that the scores put in the right order.
 
     OPA = sum_ij [y_i > y_j] ([s_i > s_j] + [s_i = s_j] / 2) / sum_ij [y_i > y_j], over the
@@ -53,8 +55,12 @@ def ordered_pair_accuracy(lists: Lists) -> tuple[Array, bool]:
     Reference: W. R. Knight, "A computer method for calculating Kendall's tau with ungrouped data",
     Journal of the American Statistical Association 61, 1966.
     """
-    short = lists.segment is None and len(lists.keys) <= _SHORT
-    ordered, pairs = _of_each_pair(lists) if short else _by_sorting(lists)
+    if isinstance(lists, HostLists):
+        ordered, pairs = _by_numpy(lists)
+    elif lists.segment is None and len(lists.keys) <= _SHORT:
+        ordered, pairs = _of_each_pair(lists)
+    else:
+        ordered, pairs = _by_sorting(lists)
     return divide(ordered, pairs, jnp.nan), False
 
 
@@ -111,7 +117,25 @@ def _by_sorting(lists: Lists) -> tuple[Array, Array]:
     return ordered, lists.total_at(by_score, n_pairs.astype(jnp.float64))
 
 
-def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Array]:
+def _by_numpy(lists: HostLists) -> tuple[Any, Any]:
+    """The same numbers as `_of_each_pair`, for the lists of a part."""
+    item, tied = lists.order
+    grade = lists.labels.astype(np.intp).take(item)
+    n_tied = np.zeros(len(item), int)
+    if tied.any():  # the worst label comes first among tied scores, as in _by_sorting
+        starts = np.flatnonzero(~tied)
+        tie = np.arange(len(starts)).repeat(np.diff(starts, append=len(tied)))
+        grade = grade[np.lexsort((grade, tie))]
+        new = ~tied
+        new[1:] |= grade[1:] != grade[:-1]
+        begins = np.flatnonzero(new)
+        n_tied = begins.repeat(np.diff(begins, append=len(new))) - starts.take(tie)
+    first, last = (x.repeat(lists.sizes) for x in (lists.begins[:-1], lists.begins[1:] - 1))
+    n_ordered, n_pairs = _ordered_pairs(grade, first, last)
+    return lists.total(n_ordered + n_tied / 2), lists.total(n_pairs)
+
+
+def _ordered_pairs(values: Any, first: Any, last: Any) -> tuple[Any, Any]:
     """Counts `[places]` whose sums over a list, from place `first` to `last`, are numbers of pairs.
 
     The first counts the pairs of a value and a lower value behind it, the second all pairs that
@@ -119,30 +143,47 @@ def _ordered_pairs(values: Array, first: Array, last: Array) -> tuple[Array, Arr
     higher bits, stably, into those with a 0 and those with a 1. Before it, each 0 counts the 1s in
     front of it: these pairs agree in all higher bits, so no other step counts them.
     """
-    place = places(values)
+    library = namespace(values)
+    place = library.arange(len(values), dtype=first.dtype)
 
     def part(state: Any) -> Any:
         bit, values, first, last, ordered, pairs = state
         one = (values >> bit) & 1
-        ones = jnp.cumsum(one, dtype=jnp.int32)
-        before_list = take(ones - one, first)
-        before, n_ones = ones - one - before_list, take(ones, last) - before_list
+        ones = library.cumsum(one, dtype=first.dtype)
+        before_list = _taken(ones - one, first)
+        before, n_ones = ones - one - before_list, _taken(ones, last) - before_list
         middle = last + 1 - n_ones  # the first place of those with a 1
-        target = jnp.where(one == 1, middle + before, place - before)
-        values = (
-            jnp.zeros_like(values)
-            .at[target]
-            .set(values, unique_indices=True, mode="promise_in_bounds")
-        )
-        ordered = ordered + jnp.where(one == 0, before, 0)
-        pairs = pairs + jnp.where(one == 0, n_ones, 0)
+        values = _moved(values, library.where(one == 1, middle + before, place - before))
+        ordered = ordered + library.where(one == 0, before, 0)
+        pairs = pairs + library.where(one == 0, n_ones, 0)
         high = place >= middle
         return (
-            *(bit - 1, values, jnp.where(high, middle, first)),
-            *(jnp.where(high, last, middle - 1), ordered, pairs),
+            *(bit - 1, values, library.where(high, middle, first)),
+            *(library.where(high, last, middle - 1), ordered, pairs),
         )
 
-    highest, none = 31 - lax.clz(jnp.max(values)), jnp.zeros(len(values), jnp.int64)
-    state = (highest, values, first, last, none, none)
-    *_, ordered, pairs = varying.while_loop(lambda state: state[0] >= 0, part, state)
+    none = library.zeros(len(values), np.int64)
+    if library is np:
+        state: Any = None, values, first, last, none, none
+        for bit in reversed(range(int(values.max(initial=0)).bit_length())):
+            state = part((bit, *state[1:]))
+    else:
+        highest = 31 - lax.clz(jnp.max(values))
+        state = (highest, values, first, last, none, none)
+        state = varying.while_loop(lambda state: state[0] >= 0, part, state)
+    *_, ordered, pairs = state
     return ordered, pairs
+
+
+def _taken(values: Any, at: Any) -> Any:
+    return values.take(at) if isinstance(values, np.ndarray) else take(values, at)
+
+
+def _moved(values: Any, target: Any) -> Any:
+    """The values at their target places."""
+    if isinstance(values, np.ndarray):
+        moved = np.empty_like(values)
+        moved[target] = values
+        return moved
+    empty = jnp.zeros_like(values).at[target]
+    return empty.set(values, unique_indices=True, mode="promise_in_bounds")
