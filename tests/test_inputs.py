@@ -187,11 +187,14 @@ def test_drop_intermediate_takes_one_curve():
 
 @pytest.mark.parametrize("ids", [list("abaab"), pd.Series(list("abaab"), dtype="category")])
 def test_texts_as_ids_of_lists(ids):
-    with pytest.raises(
-        TypeError, match=r"write numpy.unique\(segments, return_inverse=True\)\[1\]"
-    ):
+    ways = (
+        r"write numpy.unique\(segments, return_inverse=True\)\[1\], or pandas.factorize\(segments\)"
+    )
+    with pytest.raises(TypeError, match=ways):
         jm.ndcg(SCORES, LABELS, segments=ids)
-    jm.ndcg(SCORES, LABELS, segments=np.unique(ids, return_inverse=True)[1])
+    values = jm.ndcg(SCORES, LABELS, segments=np.unique(ids, return_inverse=True)[1])
+    codes, _ = pd.factorize(np.asarray(ids))  # "a" is the first text, and the first in order
+    np.testing.assert_array_equal(jm.ndcg(SCORES, LABELS, segments=codes), values)
 
 
 def test_tables_and_states_are_no_scores():
