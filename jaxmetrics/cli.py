@@ -74,7 +74,8 @@ those there, and the least cost is chosen there. Without --output, each of these
 Rankings: with --group, a column of query ids, labels are grades of relevance (0 for none, higher
 is better). Metrics are means over queries: nDCG at each --k; precision, recall and average
 precision at the largest --k; reciprocal ranks, the expected ones with --max-grade; and the share of
-pairs in the right order. Rankings have no --slice, --cluster, --weight, --amount and --positive.
+pairs in the right order. Rankings have no --slice, --weight, --amount and --positive.
+With --cluster, such as users, a query has one id, and the queries of an id are one unit.
 
 \b
 Examples:
@@ -159,9 +160,8 @@ def evaluate(
             )
             evaluate = partial(_report.evaluate_problem, problem)
         else:
-            problem = _report.queries_of_file(
-                source, tell, group=group, label=label, scores=score, gain=settings.gain
-            )
+            ranked: Any = {"group": group, "cluster": cluster, "gain": settings.gain}
+            problem = _report.queries_of_file(source, tell, label=label, scores=score, **ranked)
             evaluate = partial(_report.evaluate_queries, problem)
     with _report.compiled_for(problem):
         _show(evaluate, settings, as_json, output)

@@ -252,6 +252,27 @@ def test_ids_may_be_of_any_type_in_any_format(folder, report, tmp_path, name, gr
     assert found == {key: value for key, value in report.items() if key not in ("file", "group")}
 
 
+def test_clusters_of_queries_are_units(folder, data, report, tmp_path):
+    """As users are: intervals and comparisons are those of the library with clusters."""
+    data = data.assign(user=[f"u{q % 25}" for q in data["q"]])
+    data.to_csv(tmp_path / "users.csv", index=False)
+    found = evaluated(tmp_path / "users.csv", *ALL, *PLACES, "--cluster", "user")
+    assert (found["cluster"], found["n_clusters"]) == ("user", 25)
+    assert (report["cluster"], report["n_clusters"]) == (None, None)
+    values = jm.ndcg(data[list(NAMES)], data["grade"], segments=data["q"], k=3, empty=np.nan)
+    given = {"clusters": np.arange(N_QUERIES) % 25, "where": np.isfinite(values).all(axis=0)}
+    interval, pair = jm.mean_interval(values, **given), jm.compare_means(values, **given)
+    for i, name in enumerate(NAMES):
+        at_3 = found["models"][name]["ndcg_at_k"]["3"]
+        by_query = report["models"][name]["ndcg_at_k"]["3"]
+        assert at_3["value"] == pytest.approx(by_query["value"], abs=1e-12)
+        assert at_3["low"] == pytest.approx(float(interval.low[i]), abs=1e-6)
+    (difference,) = found["comparison"]["ndcg_at_k"]["3"]["differences"]
+    assert difference["p_value"] == pytest.approx(float(pair.p_value[0, 1]), rel=1e-4)
+    printed = run("evaluate", tmp_path / "users.csv", *ALL, "--cluster", "user").stdout
+    assert "which take 25 clusters (user) as units" in " ".join(printed.split())
+
+
 def test_binary_labels_and_ten_places_by_default(tmp_path):
     file = tmp_path / "x.csv"
     file.write_text("q,y,a\n1,1,3\n1,0,2\n2,0,1\n2,1,0\n")
@@ -337,7 +358,12 @@ ROWS = "q,y,a\n1,1,2\n1,0,3\n2,1,3\n"
         (ROWS, (*GOOD, "--prevalence", "0.1"), ["--prevalence cannot be used", "no thresholds"]),
         (ROWS, (*GOOD, "--fp-cost", "2"), ["--fp-cost cannot be used", "no thresholds"]),
         (ROWS, (*GOOD, "--amount", "m"), ["--amount cannot be used", "as --label"]),
-        (ROWS, (*GOOD, "--cluster", "c"), ["--cluster cannot be used", "leave it out"]),
+        (
+            "q,y,a,u\n1,1,2,5\n1,0,3,6\n2,1,3,6\n",
+            (*GOOD, "--cluster", "u"),
+            ["'u' has several values in 1 of 2 queries of 'q'", "as --group"],
+        ),
+        (ROWS, (*GOOD, "--cluster", "q"), ["'q' is given twice", "--group"]),
         (ROWS, (*GOOD, "--weight", "w"), ["--weight cannot be used", "leave it out"]),
         (ROWS, (*GOOD[2:], "--k", "5"), ["--k is for rankings", "--group"]),
         (ROWS, (*GOOD[2:], "--gain", "linear"), ["--gain is for rankings", "--group"]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from jaxmetrics._report._columns import (
 from jaxmetrics._report._files import batches_of, refuse_none_left
 from jaxmetrics._report._settings import InputError, Tell, untold
 from jaxmetrics._report._sources import Source, source_of
+from jaxmetrics._report._texts import quoted
 
 # The highest grade for 2^grade: above it, low grades would not count beside the highest.
 HIGHEST_GRADE = 50
@@ -40,6 +41,12 @@ class Queries(NamedTuple):
     segments: npt.NDArray[np.int64]  # [n], the query of each, from 0
     n_queries: int
     notes: tuple[str, ...] = ()  # of the reading
+    cluster: str | None = None
+    clusters: npt.NDArray[np.int64] | None = None  # [n_queries], from 0
+
+    @property
+    def n_clusters(self) -> int | None:
+        return None if self.clusters is None else int(self.clusters.max()) + 1
 
 
 def queries_of_file(
@@ -50,20 +57,22 @@ def queries_of_file(
     label: str,
     scores: Sequence[str],
     gain: str,
+    cluster: str | None = None,
 ) -> Queries:
     """The columns of a source, checked so that there is something to rank."""
     source, dropped = source_of(given), Counter[str]()
-    refuse_twice([group, label, *scores])
-    names = [group, label, *scores]
+    ids = (group,) if cluster is None else (group, cluster)
+    names = [*ids, label, *scores]
+    refuse_twice(names)
     frames = []
     tell(f"Reading {source.name}", 0.0)
-    for frame, share in batches_of(source, names, (group,)):
+    for frame, share in batches_of(source, names, ids):
         tell(f"Reading {source.name}: {frame.index.stop:,} rows", share)
         if source.drops_missing:
             frame = frame[complete_rows(frame, names, dropped)]
         frames.append(frame)
     refuse_none_left(source, sum(map(len, frames)))
-    columns = {name: joined([frame[name] for frame in frames], ids=name == group) for name in names}
+    columns = {name: joined([frame[name] for frame in frames], ids=name in ids) for name in names}
     segments = ids_of(
         "group",
         group,
@@ -82,7 +91,38 @@ def queries_of_file(
         )
     n_queries = int(segments.max()) + 1
     rows = np.stack([numbers_of("score", name, columns[name]) for name in scores])
-    notes = notes_of_dropped(dropped, len(grades))
+    clusters = None
+    if cluster is not None:
+        clusters = _clusters_of(cluster, columns[cluster], group, segments)
     return Queries(
-        source.given, label, group, tuple(scores), rows, grades, segments, n_queries, notes
+        source.given,
+        label,
+        group,
+        tuple(scores),
+        rows,
+        grades,
+        segments,
+        n_queries,
+        notes_of_dropped(dropped, len(grades)),
+        cluster,
+        clusters,
     )
+
+
+def _clusters_of(
+    name: str, column: Any, group: str, segments: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int64]:
+    """The cluster of each query; refused where one query has several."""
+    advice = (
+        "pass a column with an id for each group of queries that belong together, such as users"
+    )
+    ids = ids_of("cluster", name, column, f"{advice}, or leave --cluster out")
+    clusters = np.zeros(segments.max() + 1, np.int64)
+    clusters[segments] = ids
+    if several := len(np.unique(segments[clusters[segments] != ids])):
+        raise InputError(
+            f"cluster {quoted(name)} has several values in {several:,} of {len(clusters):,} "
+            f"queries of {quoted(group)}: if users share the ids of queries, pass ids of each "
+            "user's own queries as --group"
+        )
+    return clusters

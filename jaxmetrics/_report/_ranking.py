@@ -12,6 +12,7 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
+from jaxmetrics._base import checks
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text, some_of, visible
 from jaxmetrics._report._evaluation import (
@@ -30,9 +31,9 @@ from jaxmetrics._report._texts import name_of
 from jaxmetrics.inference._intervals.means import (
     FEW,
     interval_of_mean,
-    moments_of_sample,
     sums_of_rare,
 )
+from jaxmetrics.inference._means import sample_of_values
 from jaxmetrics.plots._style import height_for
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ def evaluate_queries(
         _facts_of_queries(queries, settings, ks, highest),
         ("k", "n_queries"),
         _title_of_queries(queries),
-        f" of means over queries; nDCG with {settings.gain} gain",
+        f" of means over queries{_units(queries)}; nDCG with {settings.gain} gain",
         tuple(x for part in found.values() for x in part if x.k in (*ks, None)),
         tuple(notes),
         (
@@ -149,15 +150,18 @@ def _measures(
     values = np.asarray(found).reshape(len(queries.names), queries.n_queries, -1)
     # Grades alone decide which queries are defined, so models have the same.
     defined = ~np.isnan(values).any(axis=(0, 2))
-    level = settings.confidence_level
+    level, clusters = settings.confidence_level, queries.clusters
     measures, rarest = [], np.inf
     for j, k in enumerate(columns):
         # One k at a time has the shape of the other metrics, so nothing is compiled again.
-        sample = moments_of_sample(values[..., j], None, defined, np.dtype(np.float64))
+        items = checks.check_values(values[..., j], None, defined, along={"clusters": clusters})
+        sample = sample_of_values(items, checks.check_clusters(clusters, items))
         rarest = min(rarest, float(sums_of_rare(sample).min()))
         interval, comparison = interval_of_mean(sample, level), None
         if len(queries.names) > 1 and k in compared:
-            comparison = jm.compare_means(values[..., j], confidence_level=level, where=defined)
+            comparison = jm.compare_means(
+                values[..., j], confidence_level=level, clusters=clusters, where=defined
+            )
         interval, comparison = jax.tree.map(np.asarray, (interval, comparison))
         heading = HEADINGS[name] if k is None else f"{HEADINGS[name]}\nat {k}"
         count = int(defined.sum())
@@ -172,9 +176,12 @@ def _measures(
 
 def _notes(queries: Queries) -> list[str]:
     notes = []
-    if queries.n_queries < FEW_QUERIES:
+    few, what = queries.n_queries, "queries"
+    if queries.n_clusters is not None:
+        few, what = queries.n_clusters, f"clusters ({visible(str(queries.cluster))})"
+    if few < FEW_QUERIES:
         notes.append(
-            f"only {queries.n_queries} queries: with fewer than {FEW_QUERIES}, intervals may be as "
+            f"only {few} {what}: with fewer than {FEW_QUERIES}, intervals may be as "
             "wide as those of shares of yes and no"
         )
     tied = [_n_tied(queries, scores) for scores in queries.scores]
@@ -215,11 +222,19 @@ def _facts_of_queries(
         "n_items": len(queries.grades),
         "n_relevant": int((queries.grades > 0).sum()),
         "n_queries": queries.n_queries,
+        "cluster": queries.cluster,
+        "n_clusters": queries.n_clusters,
         "highest_grade": highest,
         "max_grade": settings.max_grade,
         "k": list(ks),
         "gain": settings.gain,
     }
+
+
+def _units(queries: Queries) -> str:
+    if queries.n_clusters is None:
+        return ""
+    return f", which take {queries.n_clusters:,} clusters ({queries.cluster}) as units"
 
 
 def _title_of_queries(queries: Queries) -> str:

@@ -34,8 +34,6 @@ WITH_GROUP = {
     "amount": "--amount cannot be used with --group: leave it out, or pass its column as --label "
     "to use amounts as grades",
     "weight": "--weight cannot be used with --group, where queries count equally: leave it out",
-    "cluster": "--cluster cannot be used with --group, where queries do not depend on each other: "
-    "leave it out, or pass values of queries and clusters= to jaxmetrics.compare_means",
     "slice": "--slice cannot be used with --group: evaluate a file of each slice",
     **{
         option.replace("-", "_"): f"--{option} cannot be used with --group, which has no "

@@ -20,6 +20,7 @@ from jaxmetrics.inference._intervals.effective import kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
     FEWEST_VALUES,
+    Sample,
     Within,
     are_shares,
     draws_of_clusters,
@@ -84,11 +85,17 @@ def mean_interval(
     level = checks.check_level(confidence_level)
     items = checks.check_values(values, weights, where, along={"clusters": clusters})
     ids = checks.check_clusters(clusters, items)
-    *given, within = _units(items, ids)
-    units: Any = at_hand(*given)
-    sample = near_tree(moments_of_sample(*units, numerics.default_float(), within))
+    sample = sample_of_values(items, ids)
     warn_of_few_values(sample)
     return interval_of_mean(sample, level)._captioned_as("mean")
+
+
+def sample_of_values(items: Items, clusters: Clusters | None) -> Sample:
+    """The moments of checked values, or of the means of their clusters."""
+    *given, within = _units(items, clusters)
+    units: Any = at_hand(*given)
+    found: Sample = near_tree(moments_of_sample(*units, numerics.default_float(), within))
+    return found
 
 
 @on_any_mesh
@@ -144,8 +151,10 @@ def compare_means(
     items. Warns of both, and where there are fewer than 20 items or clusters. Limits are as far on
     both sides. Where differences are skewed, as of costs, or of gains in few of the items, 95 %
     limits covered 0.79 to 0.92 with 20 to 150 items in simulations; those of
-    `mean_interval(a - b)`, which removes the skewness, 0.87 to 0.98. Time O(models^2 items), memory
-    O(models items).
+    `mean_interval(a - b)`, which removes the skewness, 0.87 to 0.98. With few clusters of many
+    items, such as 28 days of queries, limits of shares are up to 7 times as wide as those of
+    `mean_interval(a - b, clusters=...)`, which covered 0.94 to 0.97 with 5 to 100. Time
+    O(models^2 items), memory O(models items).
 
     Example:
       >>> import jaxmetrics as jm
