@@ -310,7 +310,8 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
         at = "flagging nothing" if best["threshold"] == np.inf else number(best["threshold"])
         yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"
     if "n_duplicates" in facts:
-        yield "Duplicate rows of label and scores", of_all(facts["n_duplicates"])
+        of = "query, label" if "n_queries" in facts else "label"
+        yield f"Duplicate rows of {of} and scores", of_all(facts["n_duplicates"])
     yield "Missing or NaN labels and scores", "none among these rows"
     if facts.get("n_infinite"):
         yield "Infinite scores", f"{facts['n_infinite']:,}"

@@ -12,9 +12,10 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from jaxmetrics._base import checks
+from jaxmetrics._base import checks, segment_sorts, sorting
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text, some_of, visible
+from jaxmetrics._report._duplicates import n_duplicates_of, notes_of_duplicates
 from jaxmetrics._report._evaluation import (
     Drawing,
     Evaluation,
@@ -91,7 +92,9 @@ def evaluate_queries(
         intervals = [x.interval for x in found["ndcg_at_k"] if x.k in PLACES]
         band = jax.tree.map(lambda *columns: np.stack(columns, axis=1), *intervals)
     notes = [re.sub(r"(rests on \S+|add) items\b", r"\1 queries", note) for note in notes]
-    notes = [*queries.notes, *notes, *_notes(queries)]
+    facts = _facts_of_queries(queries, settings, ks, highest)
+    repeated = notes_of_duplicates(queries, facts["n_duplicates"])
+    notes = [*queries.notes, *notes, *repeated, *_notes(queries)]
     if with_figures and not drawn:
         notes.append(note_of_bands("ranking.png", queries.names))
     names, unknown = drawn_names("model no.", queries.names)
@@ -99,7 +102,7 @@ def evaluate_queries(
     order = best_first(deep)
     return Evaluation(
         queries.names,
-        _facts_of_queries(queries, settings, ks, highest),
+        facts,
         ("k", "n_queries"),
         _title_of_queries(queries),
         f" of means over queries{_units(queries)}; nDCG with {settings.gain} gain",
@@ -184,7 +187,7 @@ def _notes(queries: Queries) -> list[str]:
             f"only {few} {what}: with fewer than {FEW_QUERIES}, intervals may be as "
             "wide as those of shares of yes and no"
         )
-    tied = [_n_tied(queries, scores) for scores in queries.scores]
+    tied = _n_tied(queries)
     if most := max(tied):
         names = [visible(name) for name, n in zip(queries.names, tied, strict=True) if n]
         have, up_to = ("has", "") if len(names) == 1 else ("have", "up to ")
@@ -203,13 +206,21 @@ def _notes(queries: Queries) -> list[str]:
     return notes
 
 
-def _n_tied(queries: Queries, scores: Any) -> int:
-    """The number of queries in which items of different grades have equal scores."""
-    order = np.lexsort((queries.grades, scores, queries.segments))
-    query, score, grade = (x[order] for x in (queries.segments, scores, queries.grades))
-    apart = grade[1:] != grade[:-1]
-    tied = (query[1:] == query[:-1]) & (score[1:] == score[:-1]) & apart
-    return len(np.unique(query[1:][tied]))
+def _n_tied(queries: Queries) -> list[int]:
+    """For each model, the number of queries where items of different grades have equal scores."""
+    by_query = sorting.order_of_ids(queries.segments, queries.n_queries)
+    query, grades = queries.segments[by_query], queries.grades[by_query]
+    begins = np.append(0, np.bincount(query).cumsum())
+
+    def of_model(scores: Any) -> int:
+        keys = sorting.descending_keys(scores[by_query])
+        keys, order = segment_sorts.sort_segments(keys, begins, stable=True)
+        grade = grades[order]
+        # Equal scores lie side by side, so that two neighbours differ where any two do.
+        tied = (query[1:] == query[:-1]) & (keys[1:] == keys[:-1]) & (grade[1:] != grade[:-1])
+        return len(np.unique(query[1:][tied]))
+
+    return [of_model(scores) for scores in queries.scores]
 
 
 def _facts_of_queries(
@@ -224,6 +235,7 @@ def _facts_of_queries(
         "n_queries": queries.n_queries,
         "cluster": queries.cluster,
         "n_clusters": queries.n_clusters,
+        "n_duplicates": n_duplicates_of(queries),
         "highest_grade": highest,
         "max_grade": settings.max_grade,
         "k": list(ks),

@@ -1,7 +1,9 @@
 """The note of rows that were copied."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from command import evaluated
 
 from jaxmetrics._report import Problem, Settings, evaluate_problem
 from jaxmetrics._report._duplicates import n_duplicates_of, notes_of_duplicates
@@ -59,3 +61,20 @@ def test_the_note_is_among_the_warnings(rng):
     found = evaluate_problem(problem, Settings(n_resamples=20), untold)
     assert found.facts["n_duplicates"] == 200
     assert found.warnings[0].startswith("200 of 400 rows repeat the label and scores of an earlier")
+
+
+def test_documents_of_rankings(tmp_path):
+    """As a join repeats them; the same document of another query is none."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"y": rng.integers(0, 3, 300), "a": rng.normal(size=300)})
+    frame = pd.concat([frame.assign(q=0), frame.assign(q=1)])
+    given = ("--label", "y", "--score", "a", "--group", "q")
+    frame.to_csv(tmp_path / "all.csv", index=False)
+    report = evaluated(tmp_path / "all.csv", *given)
+    assert report["n_duplicates"] == 0
+    assert not any("repeat the" in note for note in report["warnings"])
+    pd.concat([frame, frame.iloc[:100]]).to_csv(tmp_path / "joined.csv", index=False)
+    report = evaluated(tmp_path / "joined.csv", *given)
+    assert report["n_duplicates"] == 100
+    words = "100 of 700 rows repeat the query, label and scores of an earlier row"
+    assert any(note.startswith(words) for note in report["warnings"])
