@@ -95,11 +95,15 @@ def running_highest(x: Array, *, reverse: bool = False) -> Array:
     return found
 
 
-def runs(begins: Array) -> tuple[Array, Array]:
+def runs(begins: Any) -> tuple[Any, Any]:
     """`[m]`: where the run of each entry begins, and where the next run begins.
 
     `begins` `[m]` is True at the first entry of each run.
     """
+    if namespace(begins) is np:
+        ends = np.append(np.flatnonzero(begins), len(begins))
+        sizes = np.diff(ends)
+        return np.repeat(ends[:-1], sizes), np.repeat(ends[1:], sizes)
     n, place = len(begins), jnp.arange(len(begins), dtype=jnp.int32)
     first = running_highest(jnp.where(begins, place, 0))
     to_end = jnp.where(jnp.append(begins[1:], True), n - 1 - place, 0)

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.cumulative import runs
-from jaxmetrics._base.double import as_default, double_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, of_all_processes
-from jaxmetrics._base.items import at_least_one
+from jaxmetrics._base.host import all_concrete, at_hand, of_all_processes
+from jaxmetrics._base.items import at_least_one, items_at_hand
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -24,6 +24,7 @@ from jaxmetrics._roc.order import in_order
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
+from jaxmetrics.inference._influence.gradient import as_given
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
 
 _ROUNDING = 1e-13  # of a metric, beside its value
@@ -130,6 +131,7 @@ def permutation_test(
         labels=items.labels.reshape(-1),
         where=None if items.where is None else items.where.reshape(-1),
     )
+    flat = items_at_hand(flat)
     ranks, estimate = _ranks(flat), evaluate_chosen(metric, items)
     warn_of_undefined(estimate, "model", names_in(scores))
     if all_concrete(ranks, estimate):
@@ -142,7 +144,8 @@ def permutation_test(
         ).values
         for pair in pairs
     ]
-    return PermutationTest(estimate, *map(as_default, _of_pairs(estimate, values)))
+    found = _of_pairs(*at_hand(estimate), values)
+    return PermutationTest(estimate, *map(as_default, found))
 
 
 def _refuse_values(given: Array, ranked: Array) -> None:
@@ -157,46 +160,55 @@ def _refuse_values(given: Array, ranked: Array) -> None:
         )
 
 
-@double_program()
+@library_program()
 def _of_pairs(estimate: Array, values: list[Array]) -> tuple[Array, Array]:
     """Differences and p-values from values `[1 + n_resamples, 2]` of each pair, the data first."""
-    both = jnp.stack(values)
+    library = numerics.namespace(estimate, *values)
+    both = library.stack(values)
     swapped = both[..., 0] - both[..., 1]  # `[pairs, 1 + n_resamples]`
     # Equal values, and equal differences, may be sums in another order, rounded differently.
-    rounding = _ROUNDING * jnp.max(jnp.abs(both[:, 0]), axis=-1)
-    found = jnp.where(jnp.abs(swapped[:, 0]) <= rounding, 0, swapped[:, 0])
-    extreme = jnp.abs(swapped) >= jnp.abs(found[:, None]) * (1 - 1e-9)
-    count = jnp.sum(extreme, axis=-1, dtype=jnp.float64)
-    p = jnp.where(jnp.isnan(found), jnp.nan, numerics.rates(count, jnp.float64(len(both[0]))))
+    rounding = _ROUNDING * library.max(library.abs(both[:, 0]), axis=-1)
+    found = library.where(library.abs(swapped[:, 0]) <= rounding, 0, swapped[:, 0])
+    extreme = library.abs(swapped) >= library.abs(found[:, None]) * (1 - 1e-9)
+    count = library.sum(extreme, axis=-1, dtype=np.float64)
+    p = library.where(
+        library.isnan(found), library.nan, numerics.rates(count, library.float64(len(both[0])))
+    )
     model = np.arange(len(estimate))
     side = np.sign(model - model[:, None])  # 1 where the pair is, -1 where it is turned around
     pair = np.zeros_like(side)
     pair[side > 0] = np.arange(len(values))  # in the order of `itertools.combinations`
     pair += pair.T
-    own = (estimate - estimate).astype(jnp.float64)[:, None]  # NaN where the metric is
-    difference = jnp.where(side == 0, own, side * found[pair])
-    return difference, jnp.where(side == 0, 1 + own, p[pair])
+    own = (estimate - estimate).astype(np.float64)[:, None]  # NaN where the metric is
+    difference = library.where(side == 0, own, side * found[pair])
+    return difference, library.where(side == 0, 1 + own, p[pair])
 
 
-@double_program()
+@library_program()
 def _of_pair(ranks: Array, pair: Array) -> Array:
     return ranks[pair]
 
 
-@double_program()
+@library_program()
 def _ranks(items: Items) -> Array:
     """Minus twice the rank from the top `[models, n]`, ties averaged; higher is more positive.
 
     They are whole numbers, in the narrowest float that holds them exactly, as it sorts faster.
     """
-    items = jax.tree.map(jnp.asarray, items)
     order = in_order(items)
 
-    def of_model(keys: Array, item: Array) -> Array:
+    def of_keys(keys: Array) -> Any:
         first, after = runs(starts(keys))
-        return jnp.zeros_like(first).at[item].set(1 - first - after)
+        return 1 - first - after
 
-    ranks = jax.vmap(of_model)(order.keys, order.item)
+    ranks: Any
+    if numerics.namespace(*order) is np:
+        sorted_ranks = np.stack([of_keys(keys) for keys in order.keys])
+        ranks = np.empty_like(sorted_ranks)
+        np.put_along_axis(ranks, order.item, sorted_ranks, -1)
+    else:
+        ranks = jax.vmap(as_given)(jax.vmap(of_keys)(order.keys), order.item)
     exact = 2 * ranks.shape[-1] <= 2 ** (np.finfo(np.float32).nmant + 1)
-    ranks = ranks.astype(jnp.float32 if exact else jnp.float64)
-    return jnp.where(items.scores == items.scores, ranks, jnp.nan)
+    ranks = ranks.astype(np.float32 if exact else np.float64)
+    found: Array = numerics.namespace(ranks).where(items.scores == items.scores, ranks, np.nan)
+    return found

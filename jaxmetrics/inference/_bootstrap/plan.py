@@ -329,22 +329,22 @@ def sampler_of(units: Units, keys: tuple[Words, ...], plan: Plan, head: bool) ->
     return Sampler(units, keys, tables, starts, rest)
 
 
-@double_program()
+@library_program()
 def pairs_of(items: Items, clusters: Array | None) -> tuple[Units, Items]:
     """Two units for each item, exactly one of which is drawn, and the items of both models twice.
 
     A model's first copy of an item has its own score, and its second copy has the other model's.
     The items of a cluster, of `clusters` `[n]` from 0, share a coin.
     """
-    n = items.scores.shape[-1]
-    own = jnp.pad(jnp.repeat(jnp.array([1, 0], jnp.int32), n), (0, -2 * n % TILE))
+    n, library = items.scores.shape[-1], numerics.namespace(items.scores)
+    own = library.pad(library.repeat(np.array([1, 0], np.int32), n), (0, -2 * n % TILE))
     # Where there are no items, a masked one stands for them, which is in no cluster.
-    coin = jnp.arange(n) if clusters is None else jnp.resize(clusters, (n,))
-    both, none = jnp.tile(coin.astype(jnp.int32), 2), jnp.zeros(2, jnp.int32)
-    units = Units(own, 1 - own, jnp.int32(2 * n), both, none, none)
+    coin = library.arange(n) if clusters is None else library.resize(clusters, (n,))
+    both, none = library.tile(coin.astype(np.int32), 2), library.zeros(2, np.int32)
+    units = Units(own, 1 - own, library.int32(2 * n), both, none, none)
     twice = Items(
-        scores=jnp.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
-        labels=jnp.tile(items.labels, 2),
-        where=None if items.where is None else jnp.tile(items.where, 2),
+        scores=library.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
+        labels=library.tile(items.labels, 2),
+        where=None if items.where is None else library.tile(items.where, 2),
     )
     return units, twice

@@ -14,8 +14,8 @@ from jax import lax
 from jaxmetrics._base import numerics
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, double_program
-from jaxmetrics._base.host import of_all_processes, on_cpu, on_gpu, processors, threads
-from jaxmetrics._base.items import at_least_one, batch_of
+from jaxmetrics._base.host import at_hand, of_all_processes, on_cpu, on_gpu, processors, threads
+from jaxmetrics._base.items import at_least_one, batch_of, items_at_hand
 from jaxmetrics._base.meshes import in_shares, on_all
 from jaxmetrics._base.processes import refuse_different
 from jaxmetrics._base.types import Array, Items, Mesh
@@ -120,7 +120,7 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     keys = keys_of(request.key)
     plan = Plan("swap", finish=how)
     coins = None if request.clusters is None else request.clusters[0]
-    units, twice = pairs_of(of_all_processes(items), coins)
+    units, twice = pairs_of(items_at_hand(of_all_processes(items)), *at_hand(coins))
     _, cells, bad = prepare_items(twice, plan, ALL, None)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
