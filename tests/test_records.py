@@ -267,9 +267,17 @@ def test_a_closed_form_that_there_is_not(data):
     [
         jm.compare,
         jm.influence,
+        jm.standard_error,
         jm.covariance,
         jm.confidence_interval,
         functools.partial(jm.bootstrap, key=KEY),
+        functools.partial(jm.permutation_test, key=KEY),
+        functools.partial(jm.slices, slices=["a", "b"]),
+        functools.partial(jm.fold_interval, folds=[0, 1]),
+        functools.partial(jm.compare_samples, groups=[0, 1]),
+        functools.partial(jm.compare_to_value, value=0.5),
+        functools.partial(jm.sample_size, difference=0.1),
+        functools.partial(jm.prediction_powered_interval, proxy=[0.1, 0.2], labelled=[1, 1]),
     ],
 )
 @pytest.mark.parametrize(
@@ -277,4 +285,4 @@ def test_a_closed_form_that_there_is_not(data):
 )
 def test_a_metric_of_lists_is_told_what_serves(call, metric):
     with pytest.raises(TypeError, match=r"also needs labels: .*write mean_interval\(values\)"):
-        call(metric, [[0.1, 0.2], [0.2, 0.1]], [0, 1])
+        call(metric, [[0.1, 0.2], [0.2, 0.1]], [0, 2])

@@ -52,7 +52,7 @@ def refuse_twice(names: Sequence[str]) -> None:
         if count > 1:
             raise InputError(
                 f"column {quoted(name)} is given twice: pass each column once, as --score, "
-                "--label or --group"
+                "--label, --group or another role"
             )
 
 

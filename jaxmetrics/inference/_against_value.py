@@ -15,7 +15,7 @@ from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
-from jaxmetrics._roc.record import MetricLike, choose
+from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -101,6 +101,7 @@ def compare_to_value(
     Reference: T. Hothorn, F. Bretz and P. Westfall, "Simultaneous inference in general parametric
     models", Biometrical Journal 50, 2008.
     """
+    record_of(metric)  # refused before any data
     items = checks.check_items(
         scores, labels, weights, where, amounts, along={"clusters": clusters}
     )

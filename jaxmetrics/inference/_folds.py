@@ -140,6 +140,7 @@ def fold_interval(
     Statistics 9, 2015.
     """
     checks.check_alignment({"scores": scores, "labels": labels, "folds": folds})
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, weights, where, along={"folds": folds})
     level = checks.check_level(confidence_level)
     checks.check_one_or_models(items)

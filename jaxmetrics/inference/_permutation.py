@@ -21,7 +21,7 @@ from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.sorting import starts
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order
-from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen
+from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._bootstrap.run import resample_swaps
 from jaxmetrics.inference._influence.gradient import as_given
@@ -120,6 +120,7 @@ def permutation_test(
     A. I. Bandos, H. E. Rockette and D. Gur, "A permutation test sensitive to differences in areas
     for comparing ROC curves from a paired design", Statistics in Medicine 24, 2005.
     """
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, None, where, along={"clusters": clusters})
     ids, items = checks.check_clusters(clusters, items), at_least_one(items)
     n_models = checks.check_models(items)

@@ -18,7 +18,7 @@ from jaxmetrics._base.results import Column, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.order import Ordered
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.record import MetricLike, record_of
 from jaxmetrics.inference._influence.either_label import ranked, slopes_by_label
 from jaxmetrics.inference._influence.sizes import too_few
 from jaxmetrics.inference._intervals import distributions, rules
@@ -133,6 +133,7 @@ def prediction_powered_interval(
     "Prediction-powered inference", Science 382, 2023; A. N. Angelopoulos, J. C. Duchi and T. Zrnic,
     "PPI++: efficient prediction-powered inference", arXiv:2311.01453, 2023.
     """
+    record_of(metric)  # refused before any data
     level = checks.check_level(confidence_level)
     known = _check_labelled(labelled, labels)
     given: dict[str, Any] = {"proxy": proxy, "sampling_probability": sampling_probability}

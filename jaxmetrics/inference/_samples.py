@@ -115,6 +115,7 @@ def compare_samples(
     12, 2011, for "delong".
     """
     along = {"clusters": clusters, "groups": groups}
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, weights, where, along=along)
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))

@@ -16,7 +16,7 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import STATIC, Column, Result, Table, interval_columns
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.words import some_of, visible
-from jaxmetrics._roc.record import MetricLike
+from jaxmetrics._roc.record import MetricLike, record_of
 from jaxmetrics.inference._few_successes import warn_of_unequal_slices
 from jaxmetrics.inference._forms import Form, chosen_method, form_of
 from jaxmetrics.inference._influence.clusters import Clusters
@@ -234,6 +234,7 @@ def slices(
     effect measures: a general approach", Statistics in Medicine 27, 2008.
     """
     along = {"slices": slices, "clusters": clusters}
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, weights, where, along=along)
     level = checks.check_level(confidence_level)
     checks.check_count("min_items", min_items)

@@ -71,6 +71,7 @@ def influence(
     Reference: E. R. DeLong, D. M. DeLong and D. L. Clarke-Pearson, "Comparing the areas under two
     or more correlated receiver operating characteristic curves", Biometrics 44, 1988.
     """
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, weights, where)
     metric, items = with_influence(metric, items)
     return as_default(influence_values(metric, items))
@@ -152,6 +153,7 @@ def standard_error(
     clustered ROC curve data", Biometrics 53, 1997.
     """
     given = (scores, labels, weights, where, amounts)
+    record_of(metric)  # refused before any data
     items = checks.check_items(*given, along={"clusters": clusters})
     check_amounts(metric, items)
     metric, items = with_influence(metric, items)
@@ -226,6 +228,7 @@ def covariance(
     under correlated receiver operating characteristic curves", IEEE Signal Processing Letters 21,
     2014.
     """
+    record_of(metric)  # refused before any data
     items = checks.check_items(scores, labels, weights, where, along={"clusters": clusters})
     if items.scores.ndim < 2:
         raise ValueError(
