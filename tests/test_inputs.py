@@ -7,7 +7,9 @@ import jax.numpy as jnp
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
+from scipy import sparse
 from small_items import KEY, LABELS, SCORES
 
 import jaxmetrics as jm
@@ -50,10 +52,116 @@ def test_pytorch_tensors():
     scores, labels = torch.tensor(SCORES), torch.tensor(LABELS)
     np.testing.assert_allclose(jm.roc_auc(scores, labels), AUC, rtol=1e-6)
     np.testing.assert_allclose(jm.roc_auc(scores, labels == 1), AUC, rtol=1e-6)
+    columns = torch.tensor(np.stack([SCORES, SCORES], 1))
+    np.testing.assert_allclose(jm.roc_auc(columns[:, 1], labels), AUC, rtol=1e-6)
+    with pytest.raises(TypeError, match=r"write scores\.contiguous\(\)"):  # which NumPy lacks
+        jm.roc_auc(columns.to(torch.bfloat16)[:, 1], labels)
     close = torch.tensor([0.5, 0.5 + 1e-12], dtype=torch.float64)
     assert jm.roc_auc(close, [0, 1]) == 1  # float64 is not rounded into a tie
     with pytest.raises(Exception, match="detach"):
         jm.roc_auc(scores.requires_grad_(), labels)
+
+
+class Tensor:
+    """One of the CPU's memory, as PyTorch's, that need not be contiguous."""
+
+    def __init__(self, values):
+        self.values = np.repeat(values, 2)[::2]
+        self.dtype = "a dtype of another library"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("wrap", [Tensor, pa.array, lambda x: pa.array(x).dictionary_encode()])
+def test_tensors_and_columns_of_arrow(wrap):
+    labels = np.array(LABELS) == 1
+    everything = wrap(np.ones(5, bool))
+    np.testing.assert_allclose(
+        jm.roc_auc(wrap(SCORES), wrap(labels), where=everything), AUC, rtol=1e-6
+    )
+
+
+def test_columns_of_arrow_with_nulls():
+    scores, where = pa.array([*SCORES[:4], None]), np.arange(5) < 4
+    expected = jm.roc_auc(SCORES, LABELS, where=where)
+    assert np.isnan(jm.roc_auc(scores, LABELS))
+    assert jm.roc_auc(scores, pa.array([*LABELS[:4], None]), where=where) == expected
+
+
+def test_tensors_that_cannot_be_read_are_named():
+    class Refusing(Tensor):
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("use tensor.detach()")
+
+    with pytest.raises(TypeError, match=r"scores is not contiguous: write scores\.contiguous\(\)"):
+        jm.roc_auc(Refusing(SCORES), LABELS)
+    refusing = Refusing(SCORES)
+    refusing.values = np.array(SCORES, object)
+    with pytest.raises(TypeError, match=r"scores cannot be read.*use tensor\.detach\(\)"):
+        jm.roc_auc(refusing, LABELS)
+
+
+def test_sparse_arrays_are_refused():
+    with pytest.raises(TypeError, match=r"dense array: write scores\.toarray\(\)"):
+        jm.roc_auc(sparse.csr_array([SCORES]), [LABELS])
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "way"),
+    [
+        ("labels", LABELS, r"numpy\.asarray\(labels, float\)"),
+        ("where", [True, None, True, True, True], r"\[x == 1 for x in where\]"),
+    ],
+)
+def test_numbers_in_arrays_of_objects(name, values, way):
+    given = {"labels": LABELS, name: np.array(values, object)}
+    with pytest.raises(TypeError, match=f"dtype object.*write {way}"):
+        jm.roc_auc(SCORES, **given)
+    array = np.asarray(values, float) if name == "labels" else [x == 1 for x in values]
+    jm.roc_auc(SCORES, **{**given, name: array})
+
+
+@pytest.mark.parametrize("mean", [jm.mean_interval, lambda x, **y: jm.compare_means([x, x], **y)])
+@pytest.mark.parametrize("where", [[True, None, True, True, True], ["yes"] * 5])
+def test_a_mask_of_means_is_checked_first(mean, where):
+    with pytest.raises(TypeError, match="where must hold numbers"):
+        mean(np.array(SCORES, np.float64), where=where)
+
+
+@pytest.mark.filterwarnings("ignore:the labelled sample", "ignore:there are only")
+@pytest.mark.parametrize("wrap", [Tensor, pl.Series])
+def test_labels_of_a_sample_in_other_libraries(wrap):
+    items, rng = np.arange(24), np.random.default_rng(0)
+    labels, known, scores = items % 3 == 0, items % 4 > 0, rng.normal(size=24)
+    arrays = {"labelled": known, "proxy": np.where(labels, 0.9, 0.1)}
+    found, expected = (
+        jm.prediction_powered_interval(jm.roc_auc, scores, x, **arrays)
+        for x in (wrap(labels), labels)
+    )
+    assert found.low == expected.low
+    if wrap is pl.Series:
+        some = pl.Series([bool(y) if k else None for y, k in zip(labels, known, strict=True)])
+        found = jm.prediction_powered_interval(jm.roc_auc, scores, some, **arrays)
+        assert found.low == expected.low
+
+
+@pytest.mark.filterwarnings("ignore:group")
+@pytest.mark.parametrize("models", [False, True])
+def test_groups_are_compared_with_labels_of_one_row(models):
+    items = np.arange(24)
+    scores, labels, groups = np.sin(items**2.0), items % 3 == 0, items % 2
+    scores = np.stack([scores, -scores]) if models else scores
+    found = jm.compare_samples(jm.roc_auc, scores, labels[None], groups)
+    expected = jm.compare_samples(jm.roc_auc, scores, labels, groups)
+    np.testing.assert_array_equal(found.difference, expected.difference)
 
 
 def test_close_float64_scores_are_not_ties_without_x64():

@@ -350,8 +350,10 @@ def _check_labelled(labelled: ArrayLike, labels: ArrayLike) -> HostOrDeviceArray
 
 def _known_labels(labels: ArrayLike, known: HostOrDeviceArray) -> HostOrDeviceArray:
     """The labels, with 0 where they are not known, whatever is given there."""
-    # Objects may be None, or a text, where a label is not known.
-    if is_concrete(known) and getattr(labels, "dtype", np.dtype(object)).kind == "O":
+    # Objects may be None, or a text, where a label is not known. Tensors hold numbers.
+    dtype = getattr(labels, "dtype", np.dtype(object))
+    kind = getattr(dtype, "kind", "O" if hasattr(labels, "to_numpy") else "")
+    if is_concrete(known) and kind == "O":
         labels = np.where(as_numpy(known), np.asarray(labels, object), 0).tolist()
     array = near(checks.as_array("labels", labels))
     found: HostOrDeviceArray = numerics.namespace(array, near(known)).where(near(known), array, 0)

@@ -120,6 +120,9 @@ def compare_samples(
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))
     one = checks.check_one_or_models(items)
+    # Labels and others may be `[1, n]`, which all models share.
+    shared = {name: x for name, x in items._asdict().items() if name != "scores" and x is not None}
+    items = items._replace(**{name: x.reshape(-1) for name, x in shared.items() if x.ndim > 1})
     hint = "name the missing value, or leave its items out with where="
     names, index = checks.check_ids("groups", groups, items, hint)
     n_groups = len(names)

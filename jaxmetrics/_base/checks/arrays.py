@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from numbers import Number
 from typing import Any
 
 import jax
@@ -17,6 +18,7 @@ from jaxmetrics._base.quoting import brief, cut
 from jaxmetrics._base.types import ArrayLike, HostArray, HostOrDeviceArray
 
 _ARRAYS = (np.ndarray, jax.Array)
+_UNREADABLE = "cannot be read as one array of numbers"
 _LABEL_IDS = ("predicted", "relevant")  # of jaxmetrics.extreme, padded with -1
 
 
@@ -48,8 +50,7 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
             "the items; metrics take a ScoreTable alone, and jaxmetrics.streaming takes a State"
         )
     elif hasattr(value, "__dlpack__") and not hasattr(value, "__array_interface__"):
-        with double_precision():  # keeps a float64 tensor in float64
-            array = jnp.from_dlpack(value)
+        array = _of_tensor(name, value)
     elif isinstance(value, (list, tuple)) and _holds_jax(value):
         array = jnp.asarray(value)
     else:
@@ -63,6 +64,27 @@ def as_array(name: str, value: ArrayLike) -> HostOrDeviceArray:
         way = "where.fillna(False).astype(bool)" if missing else "where=mask != 0"
         raise TypeError(f"where must be bool, got {array.dtype}: write {way}")
     return own(array)
+
+
+def _of_tensor(name: str, value: ArrayLike) -> HostOrDeviceArray:
+    """NumPy's view of a tensor in the CPU's memory; JAX's of others, and of dtypes NumPy lacks.
+
+    JAX refuses tensors that are not contiguous, such as a column, and bits, and columns with nulls.
+    """
+    reason = None
+    if hasattr(value, "__array__"):
+        try:
+            return _host_array(name, value)
+        except (TypeError, RuntimeError, ValueError) as error:
+            reason = error
+    try:
+        with double_precision():  # keeps a float64 tensor in float64
+            return jnp.from_dlpack(value)
+    except Exception as error:  # each library has its own types of error
+        if "compact" in str(error):
+            raise TypeError(f"{name} is not contiguous: write {name}.contiguous()") from None
+        said = str(reason or error).removeprefix(f"{name} {_UNREADABLE}: ")[:200]
+        raise TypeError(f"{name} {_UNREADABLE}: {said}") from None
 
 
 def wide_ids(ids: HostOrDeviceArray) -> HostOrDeviceArray:
@@ -133,9 +155,12 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
                 f"{name} must be an array, got a dict of {len(value)}: write "
                 f"numpy.stack(list({name}.values()))"
             )
+        dense = next((x for x in ("toarray", "todense") if hasattr(value, x)), None)
+        if dense:
+            raise TypeError(f"{name} must be a dense array: write {name}.{dense}()")
         raise TypeError(
             f"{name} must hold numbers, got dtype {array.dtype}{_example(array)}: "
-            f"{_of_some(name, array) or _as_numbers(name)}"
+            f"{_of_some(name, array) or _as_numbers(name, array)}"
         )
 
 
@@ -161,7 +186,7 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         reason = str(error)[:200]
-        raise type(error)(f"{name} cannot be read as one array of numbers: {reason}") from None
+        raise type(error)(f"{name} {_UNREADABLE}: {reason}") from None
     if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
         with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
             array = value.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -208,11 +233,15 @@ def _of_some(name: str, array: HostOrDeviceArray) -> str:
     return f"write {way} with where=[{known} for x in {name}]"
 
 
-def _as_numbers(name: str) -> str:
+def _as_numbers(name: str, array: HostOrDeviceArray) -> str:
     """What to write for texts and other objects."""
+    if name == "where":
+        return "write [x == 1 for x in where]"
     if name in _LABEL_IDS:
         return f"number the labels from 0, as by numpy.searchsorted(labels, {name}) of sorted ones"
-    if name in ("labels", "predictions"):
+    entries = array.ravel() if isinstance(array, np.ndarray) else ()
+    numbers = array.size and all(isinstance(x, (Number, np.bool_)) for x in entries)
+    if name in ("labels", "predictions") and not numbers:
         return (
             f"for two classes write {name} == 'yes', where 'yes' is the positive class; for "
             f"several numpy.searchsorted(classes, {name})"

@@ -85,7 +85,7 @@ def check_values(
     """
     array = items_last("values", values)
     check_sizes({"values": array.shape})
-    check_range(array, where, together=together)
+    check_range(array, None if where is None else items_last("where", where), together=together)
     labels = np.zeros(array.shape[-1:] or (1,), bool)
     check_alignment({"values": values, "weights": weights, "where": where, **(along or {})})
     return check_items(array, labels, weights, where)
