@@ -168,6 +168,15 @@ def test_no_tracer_leaks(name, expected):
         close(FUNCTIONS[name](), wanted)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit], ids=["eager", "jit"])
+def test_derivatives_leak_no_tracer(wrap):
+    slopes = wrap(jax.grad(lambda w: jm.roc_auc(SCORES, LABELS, weights=w)))
+    wanted = slopes(WEIGHTS)
+    jax.clear_caches()
+    with jax.checking_leaks():
+        close(slopes(WEIGHTS), wanted)
+
+
 def test_the_operation_on_an_undefined_value_raises_under_debug_nans():
     with jax.debug_nans(True):
         value = jm.roc_auc(SCORES, WEIGHTS > 0)
@@ -192,6 +201,7 @@ UNDEFINED = {
     ),
     "folds": partial(jm.fold_interval, jm.roc_auc, SCORES, LABELS & SECOND_HALF, SECOND_HALF * 1),
     "compare_to_value": partial(jm.compare_to_value, jm.roc_auc, SCORES, LABELS | True, value=0.5),
+    "empty slots": partial(losses.kl_partial_auc.init, 3),
     "the lowest bin": partial(of_stream, streaming.table, SCORES - 3),
     "bootstrap": partial(jm.bootstrap, jm.roc_auc, SCORES, LABELS | True, **FEW),
 }

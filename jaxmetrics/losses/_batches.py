@@ -16,6 +16,7 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks, numerics
+from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one, one_id_at_least
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -51,7 +52,8 @@ def empty_slots(n_slots: int) -> Array:
     """`[n_slots]` slots that no batch has visited."""
     checks.check_count("n_slots", n_slots)
     checks.check_fits("n_slots", n_slots, n_slots // 2, "count the slots from 0")
-    return jnp.full(n_slots, EMPTY, numerics.default_float())
+    with nan_as_value():
+        return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 
 def check_state(state: Any, kind: type, module: str) -> None:
