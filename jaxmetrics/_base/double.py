@@ -96,9 +96,7 @@ def in_double(function: Callable[..., Any], *, one_by_one: bool = False) -> Call
         leaves, tree = jax.tree.flatten(arguments)
         given = enumerate(jax.tree.leaves(tangents))
         moving = {i: x for i, x in given if not isinstance(x, SymbolicZero)}
-        places = tuple(
-            moving
-        )  # the programs below outlive the trace, and must not keep its tangents
+        places = tuple(moving)  # programs outlive the trace, and must not keep its tangents
 
         def of_moving(leaves: list[Any]) -> tuple[Callable[..., list[Any]], dict[int, Any]]:
             """The floating results as a function of the leaves with a tangent, and those leaves."""
