@@ -29,6 +29,13 @@ def items_at_hand(items: Items) -> Items:
     return Items(*at_hand(*items))
 
 
+def shared_by_models(items: Items) -> Items:
+    """The items, with labels and all that is not of scores `[n]`: it may be `[1, n]`."""
+    scores, *shared = items
+    flat: list[Any] = [x if x is None else x.reshape(-1) for x in shared]
+    return Items(scores, *flat)
+
+
 def one_id_at_least(ids: Any) -> Any:
     """The ids of the items that `at_least_one` returns."""
     if ids is None or ids.shape[-1]:

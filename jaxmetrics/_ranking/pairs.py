@@ -123,13 +123,11 @@ def _by_numpy(lists: HostLists) -> tuple[Any, Any]:
     grade = lists.labels.astype(np.intp).take(item)
     n_tied = np.zeros(len(item), int)
     if tied.any():  # the worst label comes first among tied scores, as in _by_sorting
-        starts = np.flatnonzero(~tied)
-        tie = np.arange(len(starts)).repeat(np.diff(starts, append=len(tied)))
-        grade = grade[np.lexsort((grade, tie))]
+        begin_of_tie, _ = runs(~tied)
+        grade = grade[np.lexsort((grade, begin_of_tie))]
         new = ~tied
         new[1:] |= grade[1:] != grade[:-1]
-        begins = np.flatnonzero(new)
-        n_tied = begins.repeat(np.diff(begins, append=len(new))) - starts.take(tie)
+        n_tied = runs(new)[0] - begin_of_tie
     first, last = (x.repeat(lists.sizes) for x in (lists.begins[:-1], lists.begins[1:] - 1))
     n_ordered, n_pairs = _ordered_pairs(grade, first, last)
     return lists.total(n_ordered + n_tied / 2), lists.total(n_pairs)

@@ -12,9 +12,10 @@ import numpy as np
 
 import jaxmetrics as jm
 from jaxmetrics import plots
-from jaxmetrics._base import checks, segment_sorts, sorting
+from jaxmetrics._base import checks, sorting
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text, some_of, visible
+from jaxmetrics._ranking.host_lists import HostLists
 from jaxmetrics._report._duplicates import n_duplicates_of, notes_of_duplicates
 from jaxmetrics._report._evaluation import (
     Drawing,
@@ -213,12 +214,11 @@ def _n_tied(queries: Queries) -> list[int]:
     begins = np.append(0, np.bincount(query).cumsum())
 
     def of_model(scores: Any) -> int:
-        keys = sorting.descending_keys(scores[by_query])
-        keys, order = segment_sorts.sort_segments(keys, begins, stable=True)
-        grade = grades[order]
+        item, tied = HostLists(scores[by_query], grades, begins).order
+        grade = grades[item]
         # Equal scores lie side by side, so that two neighbours differ where any two do.
-        tied = (query[1:] == query[:-1]) & (keys[1:] == keys[:-1]) & (grade[1:] != grade[:-1])
-        return len(np.unique(query[1:][tied]))
+        apart = tied[1:] & (grade[1:] != grade[:-1])
+        return len(np.unique(query[1:][apart]))
 
     return [of_model(scores) for scores in queries.scores]
 

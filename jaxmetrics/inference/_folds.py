@@ -139,8 +139,8 @@ def fold_interval(
     intervals for cross-validated area under the ROC curve estimates", Electronic Journal of
     Statistics 9, 2015.
     """
-    checks.check_alignment({"scores": scores, "labels": labels, "folds": folds})
     record_of(metric)  # refused before any data
+    checks.check_alignment({"scores": scores, "labels": labels, "folds": folds})
     items = checks.check_items(scores, labels, weights, where, along={"folds": folds})
     level = checks.check_level(confidence_level)
     checks.check_one_or_models(items)

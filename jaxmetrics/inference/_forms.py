@@ -13,9 +13,7 @@ from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose, record_of
 from jaxmetrics.inference._influence.clusters import (
-    Alone,
     Clusters,
-    Sums,
     sums_and_items,
     variances_and_draws,
 )
@@ -107,19 +105,25 @@ def limits_by_clusters(
     A closed form takes as many draws as have the variance of the clusters. It has no fewer degrees
     of freedom than these, so the limits are the hull of its own and of the "logit" ones.
     """
-    return limits_of_sums(form, items, *sums_and_items(form.metric, items, ids), level)
+    sums, alone = sums_and_items(form.metric, items, ids)
+    known = variances_and_draws(*near_tree((sums, alone)))
+    return limits_of_draws(form, items, sums.estimate, *known, level)
 
 
-def limits_of_sums(
-    form: Form, items: Items, sums: Sums, alone: Alone, level: Any
+def limits_of_draws(
+    form: Form,
+    items: Items,
+    estimate: Array,
+    found: OfClusters,
+    draws: tuple[Array, Array],
+    level: Any,
 ) -> tuple[Array, Array, Array, Array]:
-    """`limits_by_clusters`, from what `sums_and_items` returns of the items."""
+    """`limits_by_clusters`, from what `variances_and_draws` returns."""
     chosen, arrays = choose(form.metric)
-    found, draws = variances_and_draws(*near_tree((sums, alone)))
     rule = None if form.name == "logit" else form.rule
     at = np.float64(level)
     numbers = () if rule is None else numbers_of_draws(form.metric, items, draws, at)
-    given = near_tree((sums.estimate, found, draws, numbers, arrays, at))
+    given = near_tree((estimate, found, draws, numbers, arrays, at))
     return _limits_of_clusters(*given, chosen, rule, form.value_of)
 
 

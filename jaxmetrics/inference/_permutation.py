@@ -14,7 +14,7 @@ from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.frames import names_in
 from jaxmetrics._base.host import all_concrete, at_hand, of_all_processes
-from jaxmetrics._base.items import at_least_one, items_at_hand
+from jaxmetrics._base.items import at_least_one, items_at_hand, shared_by_models
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
@@ -128,11 +128,7 @@ def permutation_test(
     request.check(n_values=n_models * (n_models - 1))
     chosen, arrays = choose(metric)
     chosen.refuse_several(arrays, items.scores.shape[-1])
-    flat = items._replace(
-        labels=items.labels.reshape(-1),
-        where=None if items.where is None else items.where.reshape(-1),
-    )
-    flat = items_at_hand(flat)
+    flat = items_at_hand(shared_by_models(items))
     ranks, estimate = _ranks(flat), evaluate_chosen(metric, items)
     warn_of_undefined(estimate, "model", names_in(scores))
     if all_concrete(ranks, estimate):

@@ -83,7 +83,7 @@ def pilot_of(
         of_items = None
     else:
         sums, of_items = sums_and_items(metric, items, clusters)
-        covariance = covariance_of_clusters(sums, None, bounds)
+        covariance = covariance_of_clusters(sums, None)
         estimate, thirds = sums.estimate, _thirds_of_clusters(sums, covariance.sizes, kind)
     warn_of_undefined(estimate)
     warn_of_tied_limits(metric, items, planned=True)

@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, as_numpy, at_hand, near, near_tree
-from jaxmetrics._base.items import class_weights
+from jaxmetrics._base.items import class_weights, shared_by_models
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -120,9 +120,7 @@ def compare_samples(
     level, margin = checks.check_level(confidence_level), check_margin(margin, metric)
     checks.check_choice("method", method, ("auto", "delong"))
     one = checks.check_one_or_models(items)
-    # Labels and others may be `[1, n]`, which all models share.
-    shared = {name: x for name, x in items._asdict().items() if name != "scores" and x is not None}
-    items = items._replace(**{name: x.reshape(-1) for name, x in shared.items() if x.ndim > 1})
+    items = shared_by_models(items)
     hint = "name the missing value, or leave its items out with where="
     names, index = checks.check_ids("groups", groups, items, hint)
     n_groups = len(names)

@@ -14,14 +14,20 @@ from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics._roc.sliced import Sliced
-from jaxmetrics.inference._forms import Form, limits_of_sums
-from jaxmetrics.inference._influence.clusters import Alone, Clusters, Sums, sums_and_items
+from jaxmetrics.inference._forms import Form, limits_of_draws
+from jaxmetrics.inference._influence.clusters import (
+    Clusters,
+    Sums,
+    sums_and_items,
+    variances_and_draws,
+)
 from jaxmetrics.inference._influence.covariance import (
     Covariance,
     covariance_of,
     covariance_of_clusters,
 )
 from jaxmetrics.inference._influence.heavy_negatives import in_steps
+from jaxmetrics.inference._intervals.clustered import OfClusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._pairs import Pairs, pairs_of
@@ -94,38 +100,40 @@ def apart(
 
 
 class Influence(NamedTuple):
-    """Of the clusters of a slice: what `sums_and_items` returns of them, and their Covariance.
+    """Of the clusters of a slice, on a metric that is a share from 0 to 1.
 
-    The Covariance is None where one model has no need of it.
+    Attributes:
+      sums: their Sums.
+      variances, draws: what `variances_and_draws` returns of them.
+      covariance: their Covariance; None where one model has no need of it.
     """
 
     sums: Sums
-    alone: Alone
+    variances: OfClusters
+    draws: tuple[Any, Any]
     covariance: Covariance | None
 
 
 def influence_in_slices(
-    metric: MetricLike, slices: list[Slice], bounds: Range | None, *, with_covariance: bool
+    metric: MetricLike, slices: list[Slice], *, with_covariance: bool
 ) -> list[Influence] | None:
     """The Influence in each slice; None without clusters."""
     if slices[0].clusters is None:
         return None
 
     def of_slice(part: Slice) -> Influence:
-        known = sums_and_items(metric, part.items, part.clusters)
-        covariance = None
-        if with_covariance:
-            covariance = covariance_of_clusters(*known, bounds)
-        found: Influence = near_tree(Influence(*known, covariance))
+        sums, alone = near_tree(sums_and_items(metric, part.items, part.clusters))
+        variances, draws = variances_and_draws(sums, alone)
+        covariance = covariance_of_clusters(sums, draws) if with_covariance else None
+        found: Influence = near_tree(Influence(sums, variances, draws, covariance))
         return found
 
     return [*map(of_slice, slices)]
 
 
 def negatives_drawn(of_slices: list[Influence]) -> HostArray:
-    """`[slices]`, how many independent negatives each slice has, by `Covariance.draws`."""
-    covariances: Any = [x.covariance for x in of_slices]
-    return np.array([np.min(x.draws[0]) for x in covariances])
+    """`[slices]`, how many independent negatives the clusters of each slice amount to."""
+    return np.array([np.min(x.draws[0]) for x in of_slices])
 
 
 def values_of_clusters(
@@ -138,8 +146,10 @@ def values_of_clusters(
 
         def limits_of(i: int) -> tuple[HostArray, ...]:
             row = items._replace(scores=items.scores[i])
-            sums, alone = jax.tree.map(lambda x: x[i], found[:2])
-            return np.broadcast_arrays(*limits_of_sums(form, row, sums, alone, levels))
+            known = found.sums.estimate, found.variances, found.draws
+            estimate, variances, draws = jax.tree.map(lambda x: x[i], known)
+            limits = limits_of_draws(form, row, estimate, variances, draws, levels)
+            return np.broadcast_arrays(*limits)
 
         rows = map(limits_of, range(len(items.scores)))
         estimate, low, high, error = np.stack([*rows], axis=1)

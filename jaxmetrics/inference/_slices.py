@@ -316,8 +316,7 @@ def slices_of_items(
         if clusters is not None:
             units, sizes = clusters_in_slices(given.sliced, clusters[0])
         parts = apart(exchanged, ids, len(names), clusters, one_threshold=one_threshold)
-        needed = {"with_covariance": limit is not None or not alone}
-        known = influence_in_slices(form.metric, parts, bounds, **needed)
+        known = influence_in_slices(form.metric, parts, with_covariance=not alone)
     n_positives = counts[:, int(exchanged.labels is items.labels)]
     tested = units.min(axis=1) >= min_items
     if limit is not None:

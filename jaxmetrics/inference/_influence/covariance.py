@@ -62,10 +62,12 @@ def covariance_of(
     chosen.refuse_several(arrays, items.scores.shape[-1])
     if clusters is not None:
         if bounds is None:
-            sums, alone = sums_of_clusters(metric, items, clusters), None
+            sums, draws = sums_of_clusters(metric, items, clusters), None
         else:
             sums, alone = sums_and_items(metric, items, clusters)
-        return sums.estimate, covariance_of_clusters(sums, alone, bounds)
+            of_share = _in_shares(*near_tree((sums, alone, bounds)))
+            draws = variances_and_draws(*near_tree(of_share))[1]
+        return sums.estimate, covariance_of_clusters(sums, draws)
     estimate, _, found = covariance_of_items(metric, items)
     return estimate, found
 
@@ -79,12 +81,8 @@ def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array,
     return estimate, errors, Covariance(total, of_classes, (*sizes,), np.float64(0))
 
 
-def covariance_of_clusters(sums: Sums, alone: Alone | None, bounds: Range | None) -> Covariance:
-    """The Covariance, from what `sums_and_items` returns; `bounds` are those of the metric."""
-    draws = None
-    if alone is not None and bounds is not None:
-        of_share = _in_shares(*near_tree((sums, alone, bounds)))
-        draws = variances_and_draws(*near_tree(of_share))[1]
+def covariance_of_clusters(sums: Sums, draws: tuple[Array, Array] | None) -> Covariance:
+    """The Covariance, from sums of clusters, and the draws that they amount to if known."""
     total, of_classes = _products_of_clusters(sums.of_classes)
     return Covariance(total, of_classes, sums.sizes, sums.mixed, draws)
 
