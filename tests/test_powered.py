@@ -186,6 +186,25 @@ def test_batches_programs_and_nan(data):
     assert np.isnan(call(broken, labels, proxy, labelled=labelled).estimate)
 
 
+@pytest.mark.parametrize(
+    "metric", [marked(x, fast=x is METRICS[1]) for x in [*METRICS, SPECIFICITY]]
+)
+def test_numpy_and_a_program_find_the_same(metric, data, x64, rng):
+    few = [x[:300] for x in data]
+    scores, labels, proxy, labelled = few
+    both = np.stack([scores, scores + rng.normal(size=300)])  # the first has ties
+    chances = np.where(labels, 0.5, 0.2)
+
+    def call(*given):
+        return jm.prediction_powered_interval(
+            metric, *given[:3], labelled=given[3], sampling_probability=given[4]
+        )
+
+    given = both, labels, np.stack([proxy, rng.random(300)]), labelled, chances
+    found, traced = call(*given), jax.jit(call)(*given)
+    jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-9), found, traced)
+
+
 @pytest.mark.slow
 def test_coverage():
     rng = np.random.default_rng(4)

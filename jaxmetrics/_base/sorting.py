@@ -319,8 +319,8 @@ def take(values: Array, order: Array) -> Array:
     library = namespace(values, order)
     if library is np:
         found: Array
-        if values.ndim == 1:
-            found = values.take(order)
+        if values.ndim == 1 or order.ndim == 1:
+            found = values.take(order, axis=-1)
         else:
             found = library.take_along_axis(np.broadcast_to(values, order.shape), order, -1)
         return found

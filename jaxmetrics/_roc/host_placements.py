@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import numpy as np
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, sorting
+from jaxmetrics._base.cumulative import runs
 from jaxmetrics._base.merging import below_and_not_above, counts_dtype
 from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.host_class import OneClass
@@ -306,3 +307,18 @@ def _lowest(scores: HostArray, beyond: HostArray, some: HostArray) -> HostArray:
 def placements_of(positive: OneClass, negative: OneClass) -> OnHost:
     """The placements of all items with weight, given by class."""
     return OnHost(positive, negative, positive.weight, negative.weight)
+
+
+def placements_of_both(positive: OneClass, negative: OneClass) -> OnHost:
+    """The placements of items that belong to both classes in part, given in ascending order."""
+    found = placements_of(positive, negative)
+    scores: Any = positive.scores
+    begins = sorting.starts(scores)
+    places = runs(begins)
+    known = {
+        "positives_ascending": positive,
+        "negatives_ascending": negative,
+        "places": places if not begins.all() else (places[0], places[0] + 1),
+    }
+    vars(found).update(known)  # what the properties of these names would sort and search for
+    return found

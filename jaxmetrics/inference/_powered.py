@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics, sorting
-from jaxmetrics._base.double import as_default, double_program
-from jaxmetrics._base.host import as_numpy, is_concrete, near, of_all_processes
+from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.host import as_numpy, at_hand, is_concrete, near, near_tree, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Table
@@ -147,17 +147,16 @@ def prediction_powered_interval(
     chances = None
     if sampling_probability is not None:
         chances = _check_shares("sampling_probability", sampling_probability, n, above=0.0)
-    items = items._replace(weights=_inverse(known, chances))
+    items = items._replace(weights=_inverse(*at_hand(known, chances)))
     _warn_of_few_labelled(items)
     metric, of_metric = with_influence(metric, items)
     exchanged = of_metric.labels is not items.labels
-    sample = _sample(of_metric, proxies, exchanged)
-    bounds, at = range_of(metric), np.float64(level)
-    problems, n_rows = ranked(metric, of_metric)
-    slopes = slopes_by_label(metric, problems, n_rows, _counted(problems.order, sample))
+    of_metric, order = ranked(of_metric)
+    sample = _sample(of_metric, order, *at_hand(proxies), exchanged)
+    bounds, at = near_tree(range_of(metric)), np.float64(level)
+    slopes = slopes_by_label(metric, of_metric, order, _counted(sample))
     weight, without = _proxy_weights(sample, slopes)
-    parts = _corrected(problems.order, sample, weight)
-    corrected = slopes_by_label(metric, problems, n_rows, parts)
+    corrected = slopes_by_label(metric, of_metric, order, _corrected(order, sample, weight))
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
     powered, of_labelled = (_rounded(x, level) for x in (found, alone))
@@ -179,22 +178,27 @@ def _rounded(limits: tuple[Array, Array, Array, Array], level: float) -> Interva
 
 
 class _Sample(NamedTuple):
-    """The items in float64."""
+    """The items in order, in float64."""
 
-    share: Array  # [n], w scaled to sum to n; 0 where not labelled
-    positive: Array  # [n], 0 and 1
+    share: Array  # [..., n], w scaled to sum to n; 0 where not labelled
+    positive: Array  # [..., n], 0 and 1
     proxy: Array  # [..., n]
     sizes: tuple[Array, Array]  # effective, of the labelled negatives and positives
 
 
-@double_program("exchanged")
-def _sample(items: Items, proxy: Array, exchanged: bool) -> _Sample:
+@library_program("exchanged")
+def _sample(items: Items, order: Ordered, proxy: Array, exchanged: bool) -> _Sample:
     """The _Sample of items; 1 - proxy is its proxy if the classes of the items are `exchanged`."""
-    weights, positive = jnp.asarray(items.weights), items.labels == 1
-    share = weights.size * numerics.divide(weights, jnp.sum(weights), 0.0)
-    negatives, positives = (effective_size(jnp.where(x, weights, 0)) for x in (~positive, positive))
-    proxy = (1 - proxy if exchanged else proxy) + 0.0 * share
-    return _Sample(share, positive.astype(jnp.float64), proxy, (negatives, positives))
+    weights: Any
+    weights, positive = items.weights, items.labels == 1
+    library = numerics.namespace(weights)
+    share = weights.size * numerics.divide(weights, library.sum(weights), 0.0)
+    sizes = (effective_size(library.where(x, weights, 0)) for x in (~positive, positive))
+    negatives, positives = sizes
+    proxy = (1 - proxy if exchanged else proxy).astype(np.float64)
+    given = share, positive.astype(np.float64), proxy
+    share, positive, proxy = (sorting.take(x, order.item) for x in given)
+    return _Sample(share, positive, proxy, (negatives, positives))
 
 
 # The number of errors of the proxy in each class that are taken to exist but were not drawn: in the
@@ -207,21 +211,23 @@ def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     """Influence `[..., n]` by the label of each item, and on the correction by the proxy."""
     share, positive, proxy, _ = sample
     _, of_negatives, of_positives = slopes
-    own = share * jnp.where(positive == 1, of_positives, of_negatives)
+    library = numerics.namespace(share, of_positives)
+    own = share * library.where(positive == 1, of_positives, of_negatives)
     expected = proxy * of_positives + (1 - proxy) * of_negatives
-    centred = expected - jnp.mean(expected, axis=-1, keepdims=True)
+    centred = expected - library.mean(expected, axis=-1, keepdims=True)
     return own, (1 - share) * centred
 
 
-@double_program()
+@library_program()
 def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     """The best weight of the proxy, and the weight 0."""
     own, correction = _units(sample, slopes)
-    products, squares = (jnp.sum(x * correction, axis=-1) for x in (own, correction))
+    library = numerics.namespace(own)
+    products, squares = (library.sum(x * correction, axis=-1) for x in (own, correction))
     squares = squares + _MISSED_BY_WEIGHT * _of_an_error(sample, slopes)
     squares = rules.unrounded(squares, slopes[0])
-    best = jnp.maximum(-numerics.divide(products, squares, 0.0), 0.0)
-    return best, jnp.zeros_like(best)
+    best = library.maximum(-numerics.divide(products, squares, 0.0), 0.0)
+    return best, library.zeros_like(best)
 
 
 def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
@@ -229,24 +235,23 @@ def _of_an_error(sample: _Sample, slopes: Slopes) -> Array:
     share, positive, _, _ = sample
     _, of_negatives, of_positives = slopes
     squares = (share * (of_positives - of_negatives)) ** 2
+    sum_of = partial(numerics.namespace(squares).sum, axis=-1)
     of_classes = (share * (positive == label) for label in (0, 1))
-    means = [
-        numerics.divide(jnp.sum(x * squares, axis=-1), jnp.sum(x, axis=-1), 0.0) for x in of_classes
-    ]
-    return means[0] + means[1]
+    of_negative, of_positive = (
+        numerics.divide(sum_of(x * squares), sum_of(x), 0.0) for x in of_classes
+    )
+    return of_negative + of_positive
 
 
-@double_program()
-def _counted(order: Ordered, sample: _Sample) -> tuple[Array, Array]:
-    """What each item adds to the negatives and to the positives by its label, in sorted order."""
-    parts = (sample.share * x for x in (1 - sample.positive, sample.positive))
-    negatives, positives = (sorting.take(x, order.item) for x in parts)
-    return negatives, positives
+@library_program()
+def _counted(sample: _Sample) -> tuple[Array, Array]:
+    """What each item adds to the negatives and to the positives by its label."""
+    return sample.share * (1 - sample.positive), sample.share * sample.positive
 
 
-@double_program()
+@library_program()
 def _corrected(order: Ordered, sample: _Sample, weight: Array) -> tuple[Array, Array]:
-    """What each item adds to the negatives and to the positives by its label and its proxy, sorted.
+    """What each item adds to the negatives and to the positives by its label and its proxy.
 
     Some of it is negative: `_monotone` makes the sums above each score monotone.
     """
@@ -254,32 +259,34 @@ def _corrected(order: Ordered, sample: _Sample, weight: Array) -> tuple[Array, A
     weight = weight[..., None]
 
     def of_class(label: Array, expected: Array) -> Array:
-        part = share * (label - weight * expected) + weight * expected
-        return _monotone(order.keys, sorting.take(part, order.item))
+        return _monotone(order.keys, share * (label - weight * expected) + weight * expected)
 
     return of_class(1 - positive, 1 - proxy), of_class(positive, proxy)
 
 
 def _monotone(keys: Array, parts: Array) -> Array:
     """Parts of 0 or more, with about the same sums above each score, and the same total."""
-    last = jnp.ones_like(keys, bool).at[..., :-1].set(keys[..., 1:] != keys[..., :-1])
+    library, begins = numerics.namespace(keys, parts), sorting.starts(keys)
+    last = library.concatenate([begins[..., 1:], begins[..., :1]], -1)
 
     def of_ties(sums: Array) -> Array:
         """For each item, what all items of its tie add to `sums`, made non-decreasing by tie."""
-        so_far = cumulative.running_maximum(jnp.where(last, sums, 0))
-        ends = cumulative.running_minimum(jnp.where(last, sums, jnp.inf)[..., ::-1])[..., ::-1]
-        return ends - jnp.concatenate([jnp.zeros_like(ends[..., :1]), so_far[..., :-1]], -1)
+        so_far = cumulative.running_maximum(library.where(last, sums, 0))
+        ends = cumulative.running_minimum(library.where(last, sums, np.inf)[..., ::-1])[..., ::-1]
+        found: Array = ends - library.concatenate([none, so_far[..., :-1]], -1)
+        return found
 
-    sums, gains = cumulative.cumulated(parts), jnp.maximum(parts, 0)
-    total = jnp.maximum(sums[..., -1:], 0)
+    sums, gains = cumulative.cumulated(parts), library.maximum(parts, 0)
+    none = library.zeros_like(sums[..., :1])
+    total = library.maximum(sums[..., -1:], 0)
     # Only the ends of ties count: the sum within a tie depends on the order of its items.
-    highest = cumulative.running_maximum(jnp.where(last, sums, 0))
-    lowest = cumulative.running_minimum(jnp.where(last, sums, total)[..., ::-1])[..., ::-1]
-    steps = of_ties(jnp.clip((highest + lowest) / 2, 0, total))
+    highest = cumulative.running_maximum(library.where(last, sums, 0))
+    lowest = cumulative.running_minimum(library.where(last, sums, total)[..., ::-1])[..., ::-1]
+    steps = of_ties(library.clip((highest + lowest) / 2, 0, total))
     return steps * numerics.divide(gains, of_ties(cumulative.cumulated(gains)), last)
 
 
-@double_program()
+@library_program()
 def _interval(
     sample: _Sample,
     slopes: Slopes,
@@ -290,18 +297,22 @@ def _interval(
     """The estimate, its limits, and its standard error."""
     share, positive, _, sizes = sample
     own, correction = _units(sample, slopes)
+    library = numerics.namespace(own)
     squares = (own + weight[..., None] * correction) ** 2
     # The errors of a good proxy are rare, and none may have been drawn.
     missed = _MISSED * weight**2 * _of_an_error(sample, slopes)
-    variance, spread = missed + jnp.sum(jnp.where(share > 0, 0, squares), axis=-1), 0.0 * weight
+    unlabelled = library.sum(library.where(share > 0, 0, squares), axis=-1)
+    variance, spread = missed + unlabelled, 0.0 * weight
     for label, n in zip((0, 1), sizes, strict=True):
         of_class = (positive == label) & (share > 0)
-        part, fourth = (jnp.sum(jnp.where(of_class, x, 0), axis=-1) for x in (squares, squares**2))
-        variance = variance + numerics.divide(n, jnp.maximum(n - 1, 0), jnp.nan) * part
-        spread = spread + jnp.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
+        part, fourth = (
+            library.sum(library.where(of_class, x, 0), axis=-1) for x in (squares, squares**2)
+        )
+        variance = variance + numerics.divide(n, library.maximum(n - 1, 0), np.nan) * part
+        spread = spread + library.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
     variance = rules.unrounded(variance, slopes[0])
     df = rules.degrees(variance, spread, 1.0)
-    return (*_limits(slopes[0], variance, df, sizes, bounds, level), jnp.sqrt(variance))
+    return (*_limits(slopes[0], variance, df, sizes, bounds, level), library.sqrt(variance))
 
 
 def _limits(
@@ -317,7 +328,7 @@ def _limits(
     Without a range: value -+ t sqrt(variance).
     """
     if bounds is None:
-        margin = distributions.t_quantile((1 + level) / 2, df) * jnp.sqrt(variance)
+        margin = distributions.t_quantile((1 + level) / 2, df) * numerics.root(variance)
         return value, value - margin, value + margin
     least, width = bounds.low, bounds.high - bounds.low
     place = bounds.share_of(value)
@@ -328,9 +339,9 @@ def _limits(
     return least + width * place, low, high
 
 
-@double_program()
+@library_program()
 def _inverse(labelled: Array, chances: Array | None) -> Array:
-    chosen = labelled.astype(jnp.float64)
+    chosen = labelled.astype(np.float64)
     return chosen if chances is None else chosen / chances
 
 

@@ -28,8 +28,8 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
 
-_SHORT = 1 << 14  # items; many rows of a batch with fewer take less time in one program
-_FEW_ROWS = 512  # up to so many take less time here than the first call of such a program
+SHORT = 1 << 14  # items; many rows of a batch with fewer take less time in one program
+FEW_ROWS = 512  # up to so many take less time here than the first call of such a program
 _FEWEST = 64  # the fewest groups that a program is compiled for
 # The most groups; more are differentiated in parts. A metric is linear in the sum over all groups,
 # so each group has the same slopes whatever else is in the sum.
@@ -133,7 +133,7 @@ def moments_on_host(
         sizes = tuple(np.broadcast_to(x, np.shape(estimate)) for x in sizes)
         return estimate, *(x + 0 * estimate for x in variances), *sizes, beside
 
-    found = of_each_row(of_row, items, arrays, _SHORT, few=_FEW_ROWS)
+    found = of_each_row(of_row, items, arrays, SHORT, few=FEW_ROWS)
     if found is None:
         return None
     rows, batch = found
@@ -183,7 +183,7 @@ def units_on_host(
 
     def of_row(placed: OnHost, undefined: bool, arrays: Options) -> tuple[Any, HostArray]:
         with np.errstate(all="ignore"):
-            estimate, by_class = _rows_of(placed, chosen, arrays)
+            estimate, by_class = rows_of(placed, chosen, arrays)
             rows = list(by_class)
             values = [of_item(x.centred, x.mean, np.float64(x.n), _mean_weight(x)) for x in rows]
         estimate = np.nan if undefined else estimate
@@ -194,7 +194,7 @@ def units_on_host(
             units[of_class.items] = found if less is None else found - less
         return estimate, units
 
-    found = of_each_row(of_row, items, arrays, 2 * _SHORT, few=_FEW_ROWS, by_item=True)
+    found = of_each_row(of_row, items, arrays, 2 * SHORT, few=FEW_ROWS, by_item=True)
     if found is None:
         return None
     rows, batch = found
@@ -206,7 +206,7 @@ def _mean_weight(rows: _Rows) -> Any:
     return None if rows.items.weights is None else rows.weights.sum() / np.float64(rows.n)
 
 
-def _rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
+def rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
     """The value, and the rows of negatives and of positives."""
     decide = error_bars_of(chosen.metric).decision
     if decide is None:
