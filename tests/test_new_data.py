@@ -26,11 +26,14 @@ _BESIDE = {
     ),
 }
 _compiled: list[str] = []
+_traced: list[str] = []
 
 
 def _note(event: str, duration: float, **about: object) -> None:
     if event.endswith("backend_compile_duration"):
         _compiled.append(event)
+    elif event.endswith("jaxpr_trace_duration"):
+        _traced.append(event)
 
 
 monitoring.register_event_duration_secs_listener(_note)
@@ -67,6 +70,26 @@ def _of_lists(metric: Callable[..., Any], rows: int = 1, **options: Any) -> Call
         return metric(given, labels, segments=np.sort(ids), **options)
 
     return of
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        partial(jm.confidence_interval, jm.average_precision),
+        partial(jm.compare, PARTIAL),
+        partial(jm.influence, jm.roc_auc),
+        partial(jm.compare_to_value, jm.roc_auc, value=0.5),
+    ],
+    ids=["interval", "comparison", "influence", "value"],
+)
+def test_another_number_of_items_traces_nothing(function: Callable[..., Any]) -> None:
+    """Which would take most of the time of small data of many sizes."""
+    for n in (40, 44, 48, 52):
+        scores = np.random.default_rng(n).normal(size=(2, n)).astype(np.float32)
+        jax.block_until_ready(function(scores, np.arange(n) % 4 == 0))
+        if n == 44:
+            _traced.clear()
+    assert not _traced
 
 
 def test_other_edges_of_bins_compile_nothing() -> None:

@@ -151,7 +151,9 @@ class Chosen(NamedTuple):
 
     def _result(self, arrays: Options, n_rows: int) -> Any:
         given = tuple(sorted((k, x.shape, np.dtype(x.dtype)) for k, x in arrays.items()))
-        return _result_of(self, given, max(n_rows, 1))
+        # The options alone shape a value of placements: other rows need no trace of their own.
+        n_rows = 1 if self.metric.of_placements is not None else max(n_rows, 1)
+        return _result_of(self, given, n_rows)
 
     def refuse_shapes(self, result: Any) -> None:
         """Refuse a result of one table that is not a single number."""
