@@ -139,6 +139,44 @@ def test_what_is_no_number_is_its_repr():
     assert shapes._repr_html_().startswith("<pre>")
 
 
+def test_a_batch_of_vmap_has_a_row_for_each():
+    scores = np.stack([SCORES.to_numpy().T, SCORES.to_numpy().T[::-1], np.stack([OLD, OLD**3])])
+    for test in (jm.permutation_test, jm.bootstrap):
+
+        def of(rows, test=test):
+            return test(jm.roc_auc, rows, LABELS, key=jax.random.key(0), n_resamples=16)
+
+        found, rows = jax.jit(jax.vmap(of))(scores), [of(x).to_frame() for x in scores]
+        frame = found.to_frame()
+        assert frame["axis 0"].tolist() == [i for i, x in enumerate(rows) for _ in range(len(x))]
+        for name in rows[0]:
+            np.testing.assert_allclose(frame[name], np.concatenate([x[name] for x in rows]), 1e-5)
+    assert str(found).endswith("\n16 resamples")
+
+
+@pytest.mark.parametrize("name", ["compare", "slices", "slices_of_models", "folds", "bootstrap"])
+def test_what_is_left_without_numbers_is_its_repr(name):
+    """As a pytree of axes, and a stack of results whose leading axis has names."""
+    result = result_of(name)
+    empty = jax.tree.map(lambda x: None, result)
+    assert str(empty) == repr(empty)
+    stack = jax.tree.map(lambda *x: np.stack(x), result, result, result)
+    if name in ("slices", "folds"):
+        assert str(stack) == repr(stack)
+        with pytest.raises(TypeError, match="for each result of a stack"):
+            stack.to_frame()
+    else:
+        assert len(stack.to_frame()) == 3 * len(result.to_frame())
+
+
+def test_a_stack_of_trends_is_its_repr():
+    months = np.arange(60) // 3 % 5
+    found = jm.trend(jm.slices(jm.roc_auc, OLD, LABELS, months, min_items=2))
+    stack = jax.tree.map(lambda *x: np.stack(x), found, found)
+    assert str(found).startswith("slope of AUC")
+    assert str(stack) == repr(stack)
+
+
 def test_frame_without_pandas(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(ImportError, match=r"pip install 'jaxmetrics-exact\[report\]'"):
@@ -155,12 +193,22 @@ def test_all_results_read_themselves():
 def test_a_table_of_words():
     @dataclasses.dataclass
     class Words(Result):
+        yes: np.ndarray
+
         def _table(self):
-            columns = [Column("yes", {"yes": [True, False]}, form="plain")]
+            columns = [Column("yes", {"yes": self.yes}, form="plain")]
             return Table("", {"row": [("a", "b"), 1000]}, columns)
 
     jax.tree_util.register_dataclass(Words)
-    assert str(Words()).split() == ["row", "yes", "a,", "b", "yes", "1,000", "no"]
+    assert str(Words(np.array([True, False]))).split() == [
+        "row",
+        "yes",
+        "a,",
+        "b",
+        "yes",
+        "1,000",
+        "no",
+    ]
 
 
 def test_no_model_is_named_best_where_nothing_can_be_tested():

@@ -95,14 +95,18 @@ class Result(abc.ABC):
         """The rows and columns."""
 
     def _is_readable(self) -> bool:
-        """Whether all leaves are numbers, or arrays whose values this process knows."""
+        """Whether there are leaves, all numbers or arrays whose values this process knows.
+
+        Results with names on their leading axis are also of one shape: a stack has no table.
+        """
 
         def known(x: Any) -> bool:
             if isinstance(x, jax.Array):
                 return is_concrete(x) and (x.is_fully_addressable or x.is_fully_replicated)
             return isinstance(x, (np.ndarray, np.generic, int, float))
 
-        return all(map(known, jax.tree.leaves(self)))
+        leaves = jax.tree.leaves(self)
+        return bool(leaves) and all(map(known, leaves))
 
     @property
     def _caption(self) -> Caption:
@@ -147,7 +151,8 @@ class Result(abc.ABC):
         """The same result with names of the models, and of the metric if it is given.
 
         Results from a dict or a frame of scores have its names already. Those from arrays, and
-        those that were in `jit` or `jax.tree.map`, have numbers in their place.
+        those that were in `jit`, `jax.tree.map`, `jax.device_get` or `dataclasses.replace`, have
+        numbers in their place.
 
         Args:
           models: a name for each model, in the order of the scores; none to keep what there is. Of
@@ -236,7 +241,7 @@ class Result(abc.ABC):
 
         Raises:
           ImportError: pandas is missing; the `report` extra has it.
-          TypeError: the values are not known, as in `jit`.
+          TypeError: the values are not known, as in `jit`, or are those of several results.
 
         Example:
           >>> import jaxmetrics as jm
@@ -252,7 +257,10 @@ class Result(abc.ABC):
                 "to_frame needs pandas: pip install 'jaxmetrics-exact[report]'"
             ) from None
         if not self._is_readable():
-            raise TypeError("to_frame needs known numbers: call it outside of jit and vmap")
+            raise TypeError(
+                "to_frame needs known numbers of one result: call it outside of jit and vmap, and "
+                "for each result of a stack"
+            )
         table = self._table()
         n_rows = _n_rows(table)
         parts = {name: x for column in table.columns for name, x in column.parts.items()}

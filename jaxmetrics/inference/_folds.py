@@ -53,6 +53,9 @@ class FoldInterval(Result):
     mean: Interval
     pooled: Interval
 
+    def _is_readable(self) -> bool:
+        return np.shape(self.values)[:1] == (len(self.names),) and super()._is_readable()
+
     def _table(self) -> Table:
         """The folds, which have no intervals, their mean, and all items pooled."""
         unknown = np.full(np.shape(self.values), np.nan)

@@ -19,7 +19,7 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.sorting import starts
-from jaxmetrics._base.types import Array, ArrayLike, Items
+from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._roc.order import in_order
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -47,16 +47,22 @@ class PermutationTest(Result):
 
     def _table(self) -> Table:
         """The pairs above the diagonal."""
-        estimate = np.asarray(self.estimate)
-        names, pairs = self._labels("model", len(estimate)), np.triu_indices(len(estimate), 1)
+        estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
+        chosen = np.broadcast_to(np.triu(np.ones(shape[-2:], bool), 1), shape)
         index = {
-            kind: [names[i] for i in which]
-            for kind, which in zip(("model", "minus"), pairs, strict=True)
+            kind: [*itertools.compress(names, chosen.ravel())]
+            for kind, names in self._rows(shape, "model", "minus").items()
         }
+
+        def of_pairs(values: Any) -> HostArray:
+            found: HostArray = np.broadcast_to(values, shape)[chosen]
+            return found
+
+        both = {"estimate": estimate[..., None], "minus_estimate": estimate[..., None, :]}
         columns = [
-            Column("", {"estimate": estimate[pairs[0]], "minus_estimate": estimate[pairs[1]]}),
-            Column("difference", {"difference": np.asarray(self.difference)[pairs]}),
-            Column("p", {"p_value": np.asarray(self.p_value)[pairs]}, form="p"),
+            Column("", {name: of_pairs(x) for name, x in both.items()}),
+            Column("difference", {"difference": of_pairs(self.difference)}),
+            Column("p", {"p_value": of_pairs(self.p_value)}, form="p"),
         ]
         title = f"Differences of {self._caption.metric}"
         return Table(title, index, columns, ("permutation test",))

@@ -111,6 +111,9 @@ class Slices(Result):
     correlation: Array | None = None
     n_clusters: Array | None = None
 
+    def _is_readable(self) -> bool:
+        return np.shape(self.n_items) == (len(self.names),) and super()._is_readable()
+
     def _table(self) -> Table:
         shape = np.shape(self.estimate)
         index = self._captioned_as(slice=self.names)._rows(shape, *("slice", "model")[: len(shape)])

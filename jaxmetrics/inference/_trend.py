@@ -73,6 +73,9 @@ class Trend(Result):
     models: Trend | None
     confidence_level: float = field(metadata=STATIC)
 
+    def _is_readable(self) -> bool:
+        return np.shape(self.times) == (len(self.names),) and super()._is_readable()
+
     def _table(self) -> Table:
         shape, metric = np.shape(self.slope), self._caption.metric
         per = "".join(f" per {x}" for x in self._caption.names.get("unit", ()))

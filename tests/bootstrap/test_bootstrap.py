@@ -96,6 +96,18 @@ def test_keys(data):
     np.testing.assert_array_equal(raw, first)
 
 
+def test_intervals_of_results_that_were_saved_or_are_a_batch(data):
+    found = jm.bootstrap(jm.roc_auc, data.scores, data.labels, key=KEY, n_resamples=FEW)
+    for method in ("percentile", "bca", "wald"):
+        saved = jax.device_get(found).interval(method=method)
+        jax.tree.map(close, saved, found.interval(method=method))
+    batch = jax.tree.map(lambda x: jnp.stack([x, x]), found)
+    with pytest.raises(ValueError, match=r"write jax\.vmap\(lambda result: result\.interval"):
+        batch.interval()
+    each = jax.vmap(lambda result: result.interval())(batch)
+    close(each.low, np.stack([found.interval().low] * 2))
+
+
 @pytest.mark.slow  # the next has a program of a batch
 def test_jit(data):
     def result(scores, labels):

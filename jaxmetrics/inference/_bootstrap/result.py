@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
@@ -67,8 +68,9 @@ class BootstrapResult(Result):
             parts = {f"{of}_standard_error".strip("_"): error}
             columns.append(Column("standard error", parts, error))
         columns.append(Column("", {"n_undefined": self.n_undefined}))
-        replicates = jax.tree.leaves(self.replicates)[0]
-        notes = [f"{len(replicates):,} resamples"]
+        # Of all axes, as vmap puts those of its batch before the resamples.
+        drawn = np.size(jax.tree.leaves(self.replicates)[0]) // max(np.size(self.n_undefined), 1)
+        notes = [f"{drawn:,} resamples"]
         if most := int(np.max(self.n_undefined, initial=0)):
             notes.append(f"undefined in up to {most:,} of them")
         return Table(name, self._rows(np.shape(self.n_undefined), "model"), columns, tuple(notes))
@@ -130,18 +132,25 @@ class BootstrapResult(Result):
         if method == "mean" and self.sample is not None:
             warn_of_few_values(self.sample)
             return interval_of_mean(self.sample, level)
-        if not isinstance(self.replicates, jax.Array):
+        if not isinstance(self.replicates, (jax.Array, np.ndarray)):
             raise TypeError(
                 "the metric has several results, and an interval is for one: write "
                 "dataclasses.replace(result, estimate=result.estimate.value, ...).interval(...)"
             )
+        # Those that were saved are NumPy's.
+        given = (self.estimate, self.replicates, self.standard_error)
+        estimate, replicates, error = map(jnp.asarray, given)
         if method == "wald":
-            low, high = wald_limits(self.estimate, self.standard_error, level)
+            low, high = wald_limits(estimate, error, level)
         else:
-            low, high = limits_of_replicates(
-                self.estimate, self.replicates, acceleration, level, method
-            )
-        return Interval(self.estimate, low, high, self.standard_error, method, level)
+            if replicates.shape[1:] != estimate.shape:
+                raise ValueError(
+                    f"replicates must be [n_resamples, *estimate.shape]; got {replicates.shape} "
+                    f"and estimates {estimate.shape}: for a batch of results, as of vmap, write "
+                    "jax.vmap(lambda result: result.interval())(results)"
+                )
+            low, high = limits_of_replicates(estimate, replicates, acceleration, level, method)
+        return Interval(estimate, low, high, error, method, level)
 
 
 @double_program()
