@@ -5,6 +5,7 @@ The `report` extra installs its packages; a command imports them when it needs t
 
 from __future__ import annotations
 
+import io
 import itertools
 import logging
 import shlex
@@ -24,10 +25,7 @@ if TYPE_CHECKING:
 
     from jaxmetrics._report import Evaluation, Problem, Queries, Settings, Tell
 
-EXTRA = (
-    *("click", "jinja2", "matplotlib", "pandas"),
-    *("platformdirs", "pyarrow", "rich", "sklearn"),
-)
+EXTRA = ("click", "jinja2", "matplotlib", "pandas", "platformdirs", "pyarrow", "rich", "sklearn")
 
 PATIENCE = 0.5  # seconds until progress is shown
 # Defaults of Settings. The options have none: with others some are refused, but only if given.
@@ -388,6 +386,8 @@ def main() -> None:
     if any(find_spec(name) is None for name in EXTRA):
         sys.stderr.write("The jaxmetrics command needs: pip install 'jaxmetrics-exact[report]'\n")
         sys.exit(2)
+    if isinstance(sys.stdout, io.TextIOWrapper):  # a file on Windows lacks ≥, and others letters
+        sys.stdout.reconfigure(errors="backslashreplace")
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # hides such as its search for fonts
     try:
         commands()(prog_name="jaxmetrics", obj=shlex.join(["jaxmetrics", *sys.argv[1:]]))

@@ -1,6 +1,7 @@
 """Errors, help and progress of the command, and what a process of it imports."""
 
 import gzip
+import io
 import os
 import subprocess
 import sys
@@ -168,6 +169,22 @@ def test_version_and_help():
 
 def python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+
+def test_an_output_that_lacks_a_character_has_its_number(tmp_path, monkeypatch):
+    """As that of a command on Windows whose output goes to a file."""
+    labels = np.arange(60) % 3 == 0
+    pd.DataFrame({"y": labels, "日": np.sin(np.arange(60)) + labels}).to_csv(tmp_path / "x.csv")
+    output = io.TextIOWrapper(io.BytesIO(), encoding="cp1252")
+    monkeypatch.setattr(sys, "stdout", output)
+    given = ("--label", "y", "--score", "日", "--threshold", "0.5", *FEW)
+    monkeypatch.setattr(sys, "argv", ["jaxmetrics", "evaluate", str(tmp_path / "x.csv"), *given])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 0
+    text = output.buffer.getvalue().decode("cp1252")
+    assert r"\u65e5" in text
+    assert r"\u2265" in text
 
 
 def test_without_the_extra_one_sentence():
