@@ -289,6 +289,8 @@ def test_drop_intermediate_takes_one_curve():
     for other in (5, tuple(jm.roc_curve(SCORES, LABELS))):
         with pytest.raises(TypeError, match="what roc_curve, precision_recall_curve"):
             jm.drop_intermediate(other)
+    with pytest.raises(TypeError, match="call it outside of jit"):
+        jax.eval_shape(lambda x: jm.drop_intermediate(jm.roc_curve(x, LABELS)), np.float32(SCORES))
     undefined = jm.drop_intermediate(jm.roc_curve(SCORES, [0] * 5))
     assert np.isnan(undefined.tpr).all()
 

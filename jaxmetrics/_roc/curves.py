@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from jaxmetrics._base import cumulative, numerics
+from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import library_metric
@@ -251,7 +252,7 @@ def drop_intermediate(curve: Curve) -> Curve:
       on the lines between the remaining ones, up to a few units of rounding.
 
     Raises:
-      TypeError, ValueError: it is no curve, or has a batch axis.
+      TypeError, ValueError: it is no curve, is traced, or has a batch axis.
 
     A curve that holds NaN keeps all its points. Time and memory O(points), on the host.
 
@@ -267,6 +268,11 @@ def drop_intermediate(curve: Curve) -> Curve:
         raise TypeError(
             "curve must be what roc_curve, precision_recall_curve, det_curve or cost_curve "
             f"returns, got {brief(curve)}"
+        )
+    if not all_concrete(*curve):
+        raise TypeError(
+            "drop_intermediate keeps as many points as are needed, and cannot be traced: call it "
+            "outside of jit"
         )
     arrays: list[Any] = [np.asarray(x) for x in curve]
     if any(x.ndim != 1 for x in arrays):

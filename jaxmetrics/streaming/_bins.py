@@ -99,7 +99,7 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
       n Bins.
 
     Raises:
-      TypeError: n is not an int.
+      TypeError: n is not an int, or low or high is no number that is known.
       ValueError: n is below 1 or above 2^24, low is not below high, float32 has too few numbers
         between them for n bins, or weight_scale is not a power of two.
 
@@ -115,9 +115,10 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
     """
     checks.check_count("n", n)
     _check_number(n)
-    if not -np.inf < low < high < np.inf:
+    first, last = _known("low", low, np.float64), _known("high", high, np.float64)
+    if not -np.inf < first < last < np.inf:
         raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
-    ends = low + np.float64(high - low) * np.arange(1, n) / n
+    ends = first + (last - first) * np.arange(1, n) / n
     refusal = f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n"
     return _scaled(_bins(ends, "uniform", refusal), weight_scale)
 
@@ -203,7 +204,7 @@ def _known(name: str, value: ArrayLike, dtype: Any) -> HostArray:
     array = checks.as_array(name, value)
     if not is_concrete(array):
         raise TypeError(
-            f"{name} must not be traced: make the bins outside of jit, from a NumPy array"
+            f"{name} must not be traced: make the bins outside of jit, from known numbers"
         )
     with np.errstate(over="ignore"):
         return np.asarray(array, dtype)

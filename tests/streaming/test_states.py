@@ -62,6 +62,8 @@ def test_float16_bins_are_the_nearest_float16(rng):
         (lambda: S.uniform_bins(0), "n must be at least 1"),
         (lambda: S.uniform_bins(10, 1.0, 0.0), "low must be below high"),
         (lambda: S.uniform_bins(100, 1e6, 1e6 + 1), "too few numbers from .* for 100 bins"),
+        (lambda: S.uniform_bins(10, "0", 1.0), "low must hold numbers"),
+        (lambda: jax.jit(lambda x: S.uniform_bins(10, 0.0, x))(1.0), "outside of jit, from known"),
         (lambda: S.edges([0.1, 0.1]), "edges must ascend"),
         (lambda: S.edges([]), r"edges must be \[m\]"),
         (lambda: S.edges([np.nan]), "edges must be finite"),
@@ -78,6 +80,14 @@ def test_float16_bins_are_the_nearest_float16(rng):
 def test_bad_bins(make, words):
     with pytest.raises((TypeError, ValueError), match=words):
         make()
+
+
+def test_ends_may_be_arrays():
+    """Computed in float64, whatever they are: a lowest and a highest score make the same bins."""
+    low, high = np.float32([-0.7, 2.3])
+    same = S.uniform_bins(1000, float(low), float(high))
+    for of in (np.float32, jnp.asarray):
+        assert S.uniform_bins(1000, of(low), of(high)) == same
 
 
 # Counts.
