@@ -115,9 +115,12 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
     """
     checks.check_count("n", n)
     _check_number(n)
-    first, last = _known("low", low, np.float64), _known("high", high, np.float64)
-    if not -np.inf < first < last < np.inf:
-        raise ValueError(f"low must be below high, and both finite, got {low} and {high}")
+    first, last = (
+        _known(name, checks.check_number(name, end, low=-np.inf), np.float64)
+        for name, end in (("low", low), ("high", high))
+    )
+    if not first < last:
+        raise ValueError(f"low must be below high, got {low} and {high}")
     ends = first + (last - first) * np.arange(1, n) / n
     refusal = f"float32 has too few numbers from {low} to {high} for {n} bins: write a smaller n"
     return _scaled(_bins(ends, "uniform", refusal), weight_scale)
