@@ -12,11 +12,13 @@ import numpy as np
 from jax import lax
 
 from jaxmetrics._base import checks
+from jaxmetrics._base.checks.values import number
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 
 _MOST = 1 << 24  # bins
 _LEAST_SCALE, _LARGEST_SCALE = 2.0**-64, 2.0**64
+_end = number(-math.inf, math.inf, open_low=True, open_high=True, several=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,8 +118,7 @@ def uniform_bins(n: int, low: float = 0.0, high: float = 1.0, *, weight_scale: f
     checks.check_count("n", n)
     _check_number(n)
     first, last = (
-        _known(name, checks.check_number(name, end, low=-np.inf), np.float64)
-        for name, end in (("low", low), ("high", high))
+        _known(name, _end(name, end), np.float64) for name, end in (("low", low), ("high", high))
     )
     if not first < last:
         raise ValueError(f"low must be below high, got {low} and {high}")
