@@ -1,7 +1,7 @@
 """`python -m benchmarks.paired_means`: coverage of paired means, and of means of few clusters.
 
 A pair of models has values from 0 to 1 for the same items, with an effect of the item, or of its
-cluster of 1 to 20 items. Rules were chosen on `TUNED`; none on `HELD_OUT`.
+cluster. Rules were chosen on `TUNED`; none on `HELD_OUT` and `OF_LARGE`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from benchmarks.tables import Row, Table, machine, show
 
 ITEMS, CLUSTERS = (20, 50, 100), (5, 10, 20)
 LARGEST = 20  # items of a cluster
+LARGE, FEW_CLUSTERS = (20, 100, 500), (5, 10, 20, 28, 50)
 FLIPS = 999
 ROUNDING = 1e-9
 
@@ -70,6 +71,56 @@ def tied(pair: Pair, share: float) -> Pair:
     return Pair(values, (first, share * first + (1 - share) * second))
 
 
+def of_clusters(rng: np.random.Generator, effect: Any, sizes: tuple[int, ...] = ()) -> Any:
+    """Standard normal numbers `[*sizes, items]`, one for each cluster, which has one effect."""
+    _, ids = np.unique(effect, return_inverse=True)
+    return rng.standard_normal((*sizes, ids.max() + 1))[..., ids]
+
+
+def alike(quantiles: Any, means: tuple[float, float], shares: tuple[float, float, float]) -> Pair:
+    """Values are `quantiles` of normal scores of the two models.
+
+    `shares` of their variance are the cluster's, the cluster's for one model, and the item's; the
+    rest is of the item for one model.
+    """
+
+    def values(rng: np.random.Generator, effect: Any) -> Any:
+        of_item, *own = rng.standard_normal((3, len(effect)))
+        parts = special.ndtri(effect), of_clusters(rng, effect, (2,)), of_item, np.stack(own)
+        roots = np.sqrt([*shares, 1 - sum(shares)])
+        return quantiles(special.ndtr(sum(r * x for r, x in zip(roots, parts, strict=True))))
+
+    return Pair(values, means)
+
+
+def powers(first: float, second: float, shares: tuple[float, float, float]) -> Pair:
+    """Values of Beta(first, 1) and Beta(second, 1), whose quantiles are quick."""
+    roots = 1 / np.array([[first], [second]])
+    return alike(lambda u: u**roots, (first / (1 + first), second / (1 + second)), shares)
+
+
+def answers(first: float, second: float, shares: tuple[float, float, float]) -> Pair:
+    """Right and wrong answers."""
+    rates = np.array([[first], [second]])
+    return alike(lambda u: (u < rates).astype(float), (first, second), shares)
+
+
+def rare(rate: float, gained: float, lost: float, spread: float = 0.0) -> Pair:
+    """Right answers of a rate; the second model gains and loses so many of all items.
+
+    The share of the items of a cluster in which the models differ is lognormal, with the standard
+    deviation `spread` of its logarithm.
+    """
+
+    def values(rng: np.random.Generator, effect: Any) -> Any:
+        first = rng.random(len(effect)) < rate
+        moves = np.exp(spread * of_clusters(rng, effect) - spread**2 / 2)
+        share = np.where(first, lost / rate, gained / (1 - rate)) * moves
+        return np.stack([first, first ^ (rng.random(len(effect)) < share)]).astype(float)
+
+    return Pair(values, (rate, rate + gained - lost))
+
+
 TUNED = {
     "hits, 0.1 and 0.1, half in common": hits(0.1, 0.1, 0.5),
     "hits, 0.1 and 0.2, half in common": hits(0.1, 0.2, 0.5),
@@ -92,7 +143,20 @@ HELD_OUT = {
     "hits, 0.4 and 0.1, 0.75 tied": tied(hits(0.4, 0.1, 0.0), 0.75),
     "gains, Beta(4, 2) and Beta(1, 2), 0.85 tied": tied(gains((4, 2), (1, 2), 0.0), 0.85),
 }
-PAIRS = TUNED | HELD_OUT
+OF_LARGE = {
+    "gains, Beta(3, 1) twice, clusters alike": powers(3, 3, (0.4, 0.0, 0.4)),
+    "gains, Beta(0.8, 1) and Beta(0.9, 1), nearly alike": powers(0.8, 0.9, (0.05, 0.01, 0.5)),
+    "gains, Beta(0.5, 1) twice, clusters apart": powers(0.5, 0.5, (0.1, 0.15, 0.3)),
+    "hits, 0.5 and 0.52": answers(0.5, 0.52, (0.2, 0.01, 0.4)),
+    "hits, 0.9 twice": answers(0.9, 0.9, (0.1, 0.03, 0.5)),
+    "hits, 0.99 and 0.98": answers(0.99, 0.98, (0.1, 0.0, 0.4)),
+    "1 in 100 differs, either way": rare(0.8, 0.005, 0.005, 0.5),
+    "1 in 100 differs, mostly gains": rare(0.6, 0.008, 0.002),
+    "1 in 1,000 differs, either way": rare(0.6, 0.0005, 0.0005),
+    "1 in 1,000 differs, all gains": rare(0.8, 0.001, 0.0),
+    "1 in 100 differs, all gains, in few clusters": rare(0.5, 0.01, 0.0, 1.0),
+}
+PAIRS = TUNED | HELD_OUT | OF_LARGE
 
 
 class Found(NamedTuple):
@@ -167,10 +231,31 @@ def row_of(name: str, n_units: int, clustered: bool, n: int) -> Iterator[tuple[s
         yield what, row
 
 
+def row_of_large(name: str, items: int, equal: bool, n: int) -> Row:
+    """Coverage by the number of clusters of so many items, or of 1 to twice as many."""
+    pair = PAIRS[name]
+    row, truth = {"values": name, "items of a cluster": str(items)}, pair.means[0] - pair.means[1]
+    for n_clusters in FEW_CLUSTERS:
+        rng, found = np.random.default_rng([n_clusters, items, equal, *name.encode()]), []
+        for _ in range(n):
+            sizes = items if equal else rng.integers(1, 2 * items, n_clusters)
+            ids = np.repeat(np.arange(n_clusters), sizes)
+            values = pair.values(rng, (1 - rng.random(n_clusters))[ids])
+            ours = jm.compare_means(values, reference=1, clusters=ids)
+            low, high = float(ours.low[0]), float(ours.high[0])
+            inside = low - ROUNDING <= truth <= high + ROUNDING
+            by_t = rivals(values[0] - values[1], ids, rng)["t"]
+            found.append((inside, high - low, by_t.high - by_t.low))
+        held, width, of_t = np.mean(found, axis=0)
+        row[f"{n_clusters} clusters"] = f"{held:.3f} ({width / of_t:.2f})"
+    return row
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.paired_means", description=__doc__)
     parser.add_argument("--simulations", type=int, default=2000, help="of each row")
-    n = parser.parse_args().simulations
+    parser.add_argument("--large", type=int, default=500, help="of each number of large clusters")
+    n, n_large = vars(parser.parse_args()).values()
     warnings.simplefilter("ignore")
     print("# Coverage of paired means, and of means of few clusters\n")
     print(
@@ -185,6 +270,11 @@ def main() -> None:
             for what, title in (("mean", "Means"), ("difference", "Differences of two models")):
                 found = [row for kind, row in rows if kind == what]
                 show(Table(f"{title}, {of}, families {group}.", found))
+    for equal, sizes in ((True, LARGE), (False, LARGE[1:2])):
+        large = [row_of_large(name, m, equal, n_large) for name in OF_LARGE for m in sizes]
+        of = "one size" if equal else "1 to twice as many items"
+        title = f"Differences of two models, large clusters of {of}: {n_large:,} samples a cell"
+        show(Table(f"{title}, coverage and in brackets the mean width over that of t.", large))
 
 
 if __name__ == "__main__":
