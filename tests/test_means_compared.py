@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import difference_formulas as differences
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -151,23 +152,74 @@ def test_clusters_of_shares_amount_to_more_draws(rng):
     assert t.high - t.low < widths[0] < 0.5 * widths[1]
 
 
+def test_clusters_of_one_item_are_items(rng, x64):
+    values, weights = rng.beta(1, 5, size=(3, 40)).round(1), rng.integers(1, 6, 40)
+    where = rng.random(40) < 0.8
+    plain = jm.compare_means(values, weights=weights, where=where)
+    found = jm.compare_means(values, weights=weights, where=where, clusters=rng.permutation(40))
+    for name in ("low", "high", "p_value", "df", "chi2"):
+        np.testing.assert_allclose(getattr(found, name), getattr(plain, name), rtol=1e-9)
+
+
+def draws_of_clusters(values):
+    """Of values `[clusters, items]` of one model, by two clusters more with what W leaves."""
+    n, means, mean = len(values), values.mean(axis=1), values.mean()
+    of_draw = mean * (1 - mean)
+    most = 1 - (values.var() - means.var()) / of_draw
+    return n * (n + 1) / ((n - 1) * means.var(ddof=1) / of_draw + 2 * most)
+
+
+def test_differences_of_clusters_count_as_independent_items_that_vary_as_much(rng, x64):
+    """N V_0 / V of them, with the variance V_0 of independent items; not below those of a model."""
+    effect, moves = rng.normal(size=(6, 1)), rng.normal(size=(6, 1))
+    common = rng.normal(size=(6, 50))
+    logits = [effect + common, effect + common + 0.3 * rng.normal(size=(6, 50)), moves + common]
+    values = 1 / (1 + np.exp(-np.array(logits)))
+    found = jm.compare_means(values.reshape(3, 300), clusters=np.arange(300) // 50)
+    drawn = []
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        pair = values[[i, j]]
+        shares, covariance = pair.mean(axis=(1, 2)), np.cov(pair.mean(axis=2)) / 6
+        variance = np.var((pair[0] - pair[1]).mean(axis=1), ddof=1) / 6
+        n = max(np.var(pair[0] - pair[1], ddof=1) / variance, min(map(draws_of_clusters, pair)))
+        drawn.append(n)
+        most = differences.largest_variance(shares, n * covariance, n)
+        error = np.sqrt(variance + max(most - n * variance, 0) / n**2)
+        margin = found.high[i, j] - found.difference[i, j]
+        np.testing.assert_allclose(margin, stats.t.ppf(0.975, 5) * error, rtol=1e-9)
+    assert 150 < drawn[0] < 300  # the clusters have no effect on this difference
+    assert max(drawn[1:]) < 20
+
+
+@pytest.mark.parametrize("rare", [False, True])
+def test_few_large_clusters_are_no_wider_than_their_differences(rng, rare):
+    """They move both models alike, or models differ in one item of 100."""
+    effect = rng.normal(size=(8, 1, 1))
+    logits = effect + rng.normal(size=(8, 500, 1)) + 0.5 * rng.normal(size=(8, 500, 2))
+    values = 1 / (1 + np.exp(-logits.reshape(4000, 2).T))
+    if rare:
+        hits = values[0] > 0.5
+        values = np.stack([hits, hits ^ (rng.random(4000) < 0.01)]) * 1.0
+    ids = np.repeat(np.arange(8), 500)
+    found = jm.compare_means(values, reference=0, clusters=ids)
+    of_means = (values[1] - values[0]).reshape(8, 500).mean(axis=1)
+    width = stats.t.ppf(0.975, 7) * stats.sem(of_means)
+    assert 0.999 < (found.high[1] - found.difference[1]) / width < 1.05
+
+
 def test_draws_of_clusters_by_hand(x64):
     """Two clusters more, with what the variance within leaves; equal values are no more draws."""
     hits = np.array([1, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0.0])
     ids, n, z = np.repeat(np.arange(4), 4), 4, stats.norm.ppf(0.975)
     means, mean = hits.reshape(4, 4).mean(axis=1), hits.mean()
-    of_draw, within = mean * (1 - mean), hits.var() - means.var()
-    seen = means.var(ddof=1) / of_draw
-    spread = (3 * seen + 2 * (1 - within / of_draw)) / 5
-    draws = n / spread
+    draws = draws_of_clusters(hits.reshape(4, 4))
     assert n < draws < 16
     assert draws * mean < 4  # so that the upper limit is, in part, Wilson's
     share = (4 - max(draws * mean, 2)) / 2
 
     def wilson(k):
-        return (mean + z**2 / (2 * k) + z * np.sqrt(of_draw / k + (z / (2 * k)) ** 2)) / (
-            1 + z**2 / k
-        )
+        root = np.sqrt(mean * (1 - mean) / k + (z / (2 * k)) ** 2)
+        return (mean + z**2 / (2 * k) + z * root) / (1 + z**2 / k)
 
     outer = wilson(max(draws * (z / stats.t.ppf(0.975, 3)) ** 2, n))
     error, skewness = stats.sem(means), stats.skew(means, bias=False)
@@ -178,7 +230,7 @@ def test_draws_of_clusters_by_hand(x64):
     np.testing.assert_allclose(found.high, own + share * (outer - own), rtol=1e-6)
 
     same = jm.compare_means(np.stack([hits, hits]), clusters=ids)
-    most = stats.t.ppf(0.975, 3) * np.sqrt(2 * spread) / (n + 2)  # by one of either sign
+    most = stats.t.ppf(0.975, 3) * np.sqrt(2) / (draws + 2)  # by one of either sign
     np.testing.assert_allclose(same.high[0, 1], most, rtol=1e-6)
 
     none = jm.mean_interval(np.zeros(16), clusters=ids)

@@ -18,6 +18,7 @@ from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.distributions import special
+from jaxmetrics.inference._intervals.means import Within, draws_of_clusters
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.recall import around_limit
 from jaxmetrics.inference._intervals.rules import lacking
@@ -144,8 +145,8 @@ def pairs_of(
     error = root_of(total, covariance.total, estimate)
     k0 = n0
     if bounds is not None:
-        share, unit = bounds.share_of(estimate), (bounds.high - bounds.low) ** 2
-        moves = np.arange(len(share)) != (len(share) if fixed is None else fixed)
+        share, unit = bounds.share_of(estimate)[:, None], (bounds.high - bounds.low) ** 2
+        moves = np.arange(len(share))[:, None] != (len(share) if fixed is None else fixed)
 
         def allowed(*sizes: Array) -> list[Array]:
             """What disagreements that were not drawn may add to the variance of each class."""
@@ -215,62 +216,86 @@ def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: Ho
     return _Window(unit * PRIOR * lacking / (m + PRIOR) / n, known + PRIOR + 2)
 
 
-@library_program()
-def pairs_of_means(
-    estimate: Array,
-    covariance: Array,
-    n: Array,
-    kept: Array,
-    df: Array,
-    is_share: Array,
-    draws: Array,
-    apart: Array,
-) -> Pairs:
-    """The Pairs of means of `n` units each.
+class Means(NamedTuple):
+    """What a comparison of means needs of units, which are items or clusters.
 
-    The variances allow for disagreements that were not drawn where all values are from 0 to 1,
-    `is_share`. `kept` and `df` are those of `kept_and_df`. The units are worth `draws` `[models]`
-    draws of yes and no, more than n where they are clusters. `apart` `[models, models]` is the
-    share of the units in which two models differ.
+    Attributes:
+      estimate: `[models]`, the means.
+      covariance: `[models, models]`, of the means.
+      n: the effective number of units.
+      kept, df: those of `kept_and_df`.
+      apart: `[models, models]`, the share of the units in which two models differ.
+      is_share: whether all values are in [0, 1].
     """
-    library = numerics.namespace(estimate, covariance, n)
+
+    estimate: Array
+    covariance: Array
+    n: Array
+    kept: Array
+    df: Array
+    apart: Array
+    is_share: Array
+
+
+@library_program()
+def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
+    """The Pairs of means of units, which are the items, or clusters with `within` of their items.
+
+    Where all values are from 0 to 1, the variances allow for disagreements that were not drawn, by
+    the number of independent items that the differences amount to.
+    """
+    estimate, covariance, n, kept, df, apart, _ = units
+    library, is_share = numerics.namespace(estimate, covariance, n), items.is_share
     variance = of_differences(covariance)
     error = root_of(variance, covariance, estimate)
-    share = library.clip(estimate, 0, 1)
-    of_unit = largest_variance(share, draws) * n / draws
-    largest = _largest_variances(of_unit, covariance, n, np.ones(len(estimate), bool))
+    if within is not None:
+        draws = _draws_of_pairs(units, items, within, library.where(error > 0, variance, 0.0))
+        n = library.where(is_share, draws, n)
+        apart = library.where(is_share, items.apart, apart)
+    share = library.clip(estimate, 0, 1)[:, None]
+    largest = _largest_variances(largest_variance(share, n), covariance, n, np.True_)
     unseen = library.maximum(largest - n * variance, 0) / n**2
-    more = (1 + _MORE * _unseen(share, draws, np.True_)) * unseen
+    more = (1 + _MORE * _unseen(share, n, np.True_)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
-    largest_square = library.where(is_share, n / draws, 0.0)
-    raised = library.maximum(
-        raised, _of_sparse(estimate, kept * variance, n, largest_square, apart)
-    )
+    raised = library.maximum(raised, _of_sparse(estimate, kept * variance, n, is_share, apart))
     others = ~library.eye(len(estimate), dtype=bool)
     raised = library.where(others, library.maximum(raised, 0.0), 0.0)
     one = library.ones_like(variance)
     return Pairs(error, numerics.root(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
 
 
-def _of_sparse(estimate: Array, biased: Array, n: Array, largest: Array, apart: Array) -> Array:
+def _draws_of_pairs(units: Means, items: Means, within: Within, variance: Array) -> Array:
+    """The number of independent items that the differences of two models amount to.
+
+    Of N items in n clusters it is N V_0 / V, from n to N, with the variance V_0 that the difference
+    would have if the items were independent. It is not below the draws of each model, which count
+    where the models do not differ in the sample and V is 0.
+    """
+    library = numerics.namespace(variance)
+    independent = items.n * of_differences(items.covariance)
+    found = library.clip(numerics.divide(independent, variance, 0.0), units.n, items.n)
+    own = library.diagonal(units.covariance)
+    fewest = draws_of_clusters(units.estimate, own, units.n, units.df, within)
+    draws: Array = library.maximum(found, library.minimum(fewest[:, None], fewest[None, :]))
+    return draws
+
+
+def _of_sparse(estimate: Array, biased: Array, n: Array, is_share: Array, apart: Array) -> Array:
     """The variances with one difference more of either sign, where most differences are 0.
 
     Few differences other than 0 may all have one sign, and then too small a variance. So a
     difference of either sign is added, with the share of the zeros as its weight. Its square is the
-    mean square of the differences that are not 0, with one square more among them: the `largest`
-    possible one `[models]`, or none if that is 0. D. G. Bonett and R. M. Price, "Adjusted Wald
-    confidence interval for a difference of binomial proportions based on paired data", JEBS 37,
-    2012, take 1 for it.
+    mean square of the differences that are not 0. One of 1 is among them where all values are from
+    0 to 1, `is_share`. D. G. Bonett and R. M. Price, "Adjusted Wald confidence interval for a
+    difference of binomial proportions based on paired data", JEBS 37, 2012, take 1 for it.
 
     `biased` are the variances of the sample before the division by `kept`.
     """
-    library = numerics.namespace(estimate, biased)
     squared = (estimate[:, None] - estimate[None, :]) ** 2
     square = n * biased + squared
-    more = library.maximum(largest[:, None], largest[None, :])
     added = _ONE_OF_EACH * (1 - apart)
     total = n + added
-    mean = numerics.divide(n * square + more, n * apart + (more > 0), 0.0)
+    mean = numerics.divide(n * square + is_share, n * apart + is_share, 0.0)
     square = (n * square + added * mean) / total
     found: Array = numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
     return found
@@ -310,27 +335,32 @@ def largest_variance(share: Array, n: Array) -> Array:
 
 
 def _unseen(share: Array, n: Array, moves: Any) -> Array:
-    """From 0 to 1 as the soft failures n (1 - A), or successes n A, of either model get few."""
+    """From 0 to 1 as the soft failures n (1 - A), or successes n A, of either model get few.
+
+    `share` is `[models, 1]`; `n` is a number, or `[models, models]` with a number for each pair.
+    """
     library = numerics.namespace(share, n)
     fewest = library.where(moves, n * library.minimum(share, 1 - share), np.inf)
     few = lacking(fewest, _FEWEST)
-    found: Array = library.maximum(few[:, None], few[None, :])
+    found: Array = library.maximum(few, few.T)
     return found
 
 
-def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: HostArray) -> Array:
+def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: Any) -> Array:
     """uA + uB - 2 r sqrt(uA uB), with u the variance that an observation not drawn may have.
 
     r is the correlation of the two models' influence values with one more observation, in which the
-    influence values of each model have the variance u and are independent of the other's.
+    influence values of each model have the variance u and are independent of the other's. `unseen`
+    is `[models, 1]`; where `n` is `[models, models]` both have a number for each pair.
     """
     library = numerics.namespace(unseen, of_class, n)
     u = library.where(moves, unseen, 0.0)
-    variances = n * library.maximum(library.diagonal(of_class), 0) + numerics.divide(u, n, np.nan)
+    own = library.maximum(library.diagonal(of_class), 0)[:, None]
+    variances = n * own + numerics.divide(u, n, np.nan)
     deviations = library.sqrt(library.where(moves, variances, 1.0))
-    together = deviations[:, None] * deviations[None, :]
+    together = deviations * deviations.T
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
-    found: Array = u[:, None] + u[None, :] - 2 * r * numerics.root(u[:, None] * u[None, :])
+    found: Array = u + u.T - 2 * r * numerics.root(u * u.T)
     return found
 
 
