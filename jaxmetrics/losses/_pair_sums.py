@@ -11,6 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import zip_longest
 from math import comb
 from typing import Any, NamedTuple
 
@@ -67,11 +68,19 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
 
     @ordinary_promotion()  # derivatives and batches are traced in the caller's modes
     def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
-        lanes = _lanes(places, weights, opens)
-        below = _sums_before(kernel.below, lanes, turn=1)
-        above = _sums_before(kernel.above, lanes, turn=-1)
-        sums = [lax.collapse((x + y).T, 1) for x, y in zip(below, above, strict=True)]
-        found = jnp.stack(sums, 1)[..., : places.shape[1]]
+        number = None if opens is None else jnp.cumsum(opens, 1, dtype=jnp.int32)
+        given = _Rows(places, weights, number)
+        # The items above are those before in the mirror image. One program takes both images, as
+        # two would take twice as long to compile.
+        images = (kernel.below, given), (kernel.above, given.mirrored())
+        counted = [(side, rows) for side, rows in images if any(map(any, side))]
+        found = jnp.zeros_like(weights)
+        if counted:
+            sides, rows = zip(*counted, strict=True)
+            stacked = jax.tree.map(lambda *x: jnp.stack(x), *rows)
+            sums = _sums_before(_side_of_images(sides, places.dtype), stacked)
+            for image, x in zip(rows, sums, strict=True):
+                found += x if image is given else jnp.flip(x, -1)
         if opens is None:  # with lists, an infinite place must not make other lists NaN
             finite = jnp.all(jnp.isfinite(places), axis=1)
             found = jnp.where(finite[:, None, None], found, jnp.nan)
@@ -178,7 +187,7 @@ def sum_of_state(side: Side, state: State, distance: Array | None = None) -> Arr
     moments, decays = state
     if distance is not None:
         moments = _moved_moments(moments, distance)
-    terms = [c * x for c, x in zip(side.powers, moments, strict=True) if c]
+    terms = [c * x for c, x in zip(side.powers, moments, strict=True) if np.any(c)]
     of_decays = [c * x for c, x in zip(side.exponentials, decays, strict=True)]
     if of_decays and distance is not None:
         t = jnp.exp(-distance)
@@ -201,8 +210,36 @@ def _multiples(distance: Array, n: int, *shape: int) -> Array:
     return distance * np.arange(1, n + 1, dtype=distance.dtype).reshape(-1, *[1] * len(shape))
 
 
+class _Rows(NamedTuple):
+    """Sorted items; several images of them have one axis more, the first.
+
+    Attributes:
+      place: `[rows, n]`, ascending within a list.
+      weights: `[rows, arrays, n]`.
+      number: `[rows, n]`, the number of each item's list; None if there is one list.
+    """
+
+    place: Array
+    weights: Array
+    number: Array | None
+
+    def mirrored(self) -> _Rows:
+        place, weights, number = jax.tree.map(partial(jnp.flip, axis=-1), self)
+        return _Rows(-place, weights, number)
+
+
+def _side_of_images(sides: Sequence[Side], dtype: Any) -> Side:
+    """One Side for images with one each: coefficients that differ are arrays `[images, 1, 1]`."""
+
+    def joined(*coefficients: tuple[float, ...]) -> tuple[Any, ...]:
+        terms = np.array([*zip_longest(*coefficients, fillvalue=0.0)], dtype)
+        return tuple(x[:, None, None] if np.ptp(x) else float(x[0]) for x in terms)
+
+    return Side(*map(joined, *sides))
+
+
 class _Lanes(NamedTuple):
-    """Sorted items, cut into lanes of neighbours; `[steps, lanes, rows]` each.
+    """Sorted items, cut into lanes of neighbours; `[steps, images, lanes, rows]` each.
 
     Attributes:
       place: the place of each item.
@@ -215,8 +252,8 @@ class _Lanes(NamedTuple):
     number: Array | None
 
 
-def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
-    rows, n = places.shape
+def _lanes(images: _Rows) -> _Lanes:
+    n_images, rows, n = images.place.shape
     lanes = -(-n // _STEPS)
     if on_cpu():  # odd for several rows, so that all rows together have no power of two
         lanes = -(-n // max(_STEPS, math.isqrt(n) // 3))
@@ -224,27 +261,25 @@ def _lanes(places: Array, weights: Array, opens: Array | None) -> _Lanes:
     steps = -(-n // lanes)
 
     def in_lanes(x: Array, mode: str) -> Array:
-        padded = jnp.pad(x, ((0, 0), (0, lanes * steps - n)), mode=mode)
-        return padded.reshape(rows, lanes, steps).T
+        padded = jnp.pad(x, ((0, 0), (0, 0), (0, lanes * steps - n)), mode=mode)
+        return padded.reshape(n_images, rows, lanes, steps).transpose(3, 0, 2, 1)
 
-    number = None if opens is None else in_lanes(jnp.cumsum(opens, 1, dtype=jnp.int32), "edge")
-    each = tuple(in_lanes(x, "constant") for x in jnp.moveaxis(weights, 1, 0))
-    return _Lanes(in_lanes(places, "edge"), each, number)
+    number = None if images.number is None else in_lanes(images.number, "edge")
+    each = tuple(in_lanes(x, "constant") for x in jnp.moveaxis(images.weights, 2, 0))
+    return _Lanes(in_lanes(images.place, "edge"), each, number)
 
 
-def _sums_before(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
-    """At each item the sum of w g(distance) over all items before it, for each array of weights.
+def _sums_before(side: Side, images: _Rows) -> Array:
+    """`[images, rows, arrays, n]`, at each item the sum of w g(distance) over all items before it.
 
-    `turn` is 1 to pass the items in ascending order, and -1 for descending order.
+    The coefficients of g may be arrays `[images, 1, 1]`.
     """
-    place, weights, number = lanes
+    place, weights, number = _lanes(images)
     n_powers, n_decays = len(side.powers), len(side.exponentials)
-    if not any(side.powers) and not any(side.exponentials):
-        return tuple(map(jnp.zeros_like, weights))
     # A GPU takes all steps in one kernel, so that states stay in its registers. On a TPU, whose
     # programs take long to compile, they are a loop.
     step_by_step = on_cpu() or on_tpu()
-    at_place = np.arange(n_powers).reshape(-1, 1, 1, 1) == 0
+    at_place = np.arange(n_powers).reshape(-1, 1, 1, 1, 1) == 0
 
     def step(before: State, here: Any) -> tuple[State, tuple[Array, ...]]:
         gap, joins, weight = here
@@ -256,8 +291,7 @@ def _sums_before(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
         return joined, tuple(sum_of_state(side, state))
 
     def since_last(x: Array) -> Array:
-        before = [x[:1], x[:-1]] if turn > 0 else [x[1:], x[-1:]]
-        return jnp.abs(x - jnp.concatenate(before))
+        return x - jnp.concatenate([x[:1], x[:-1]])
 
     joins = None if number is None else since_last(number) == 0
     gap = since_last(place)
@@ -266,10 +300,9 @@ def _sums_before(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
     none = State(*(jnp.zeros((k, *shape), place.dtype) for k in (n_powers, n_decays)))
     unroll = 1 if step_by_step else _STEPS
     given = gap, joins, weights
-    of_lanes, sums = varying.scan(step, none, given, reverse=turn < 0, unroll=unroll)
+    of_lanes, sums = varying.scan(step, none, given, unroll=unroll)
 
-    end = -1 if turn > 0 else 0
-    ends = _Ends(place[end], None if number is None else number[end], turn)
+    ends = _Ends(place[-1], None if number is None else number[-1])
     before = jax.tree.map(partial(ends.earlier, by=1), _of_all_before(of_lanes, ends))
     reached, distance = ends.since(1, place, number)
 
@@ -277,30 +310,31 @@ def _sums_before(side: Side, lanes: _Lanes, turn: int) -> tuple[Array, ...]:
         state = State(*(x[:, row] for x in before))
         return jnp.where(reached, sum_of_state(side, state, distance), 0)
 
-    return tuple(x + of_lanes_before(row) for row, x in enumerate(sums))
+    found = (x + of_lanes_before(row) for row, x in enumerate(sums))
+    by_item = jnp.stack([lax.collapse(x.transpose(1, 3, 2, 0), 2) for x in found], 2)
+    return by_item[..., : images.place.shape[-1]]
 
 
 class _Ends(NamedTuple):
-    """The last item of each lane, `[lanes, rows]`, in a pass in the direction `turn`."""
+    """The last item of each lane, `[images, lanes, rows]`."""
 
     place: Array
     number: Array | None
-    turn: int
 
     def earlier(self, x: Array, by: int | Array) -> Array:
         """At each lane, `x` `[..., lanes, rows]` of the lane `by` lanes before; it wraps around."""
-        return jnp.roll(x, self.turn * by, -2)
+        return jnp.roll(x, by, -2)
 
     def since(self, by: int | Array, place: Array, number: Array | None) -> tuple[Array, Array]:
         """Whether the lane `by` lanes before ends in an item's list, and how far before the item.
 
         `place` and `number` are those of the items. The distance is 0 where the answer is no.
         """
-        lane = jnp.arange(len(self.place), dtype=jnp.int32)[:, None]
-        reached = (lane if self.turn > 0 else lane[::-1]) >= by
+        lane = jnp.arange(self.place.shape[-2], dtype=jnp.int32)[:, None]
+        reached = lane >= by
         if self.number is not None:
             reached &= number == self.earlier(self.number, by)
-        return reached, jnp.where(reached, jnp.abs(place - self.earlier(self.place, by)), 0)
+        return reached, jnp.where(reached, place - self.earlier(self.place, by), 0)
 
 
 def _of_all_before(state: State, ends: _Ends) -> State:
@@ -312,7 +346,7 @@ def _of_all_before(state: State, ends: _Ends) -> State:
         earlier = State(*(ends.earlier(x, by) for x in state))
         return state.joined(earlier.where(reached).moved(distance))
 
-    total: State = varying.fori_loop(0, (len(ends.place) - 1).bit_length(), doubled, state)
+    total: State = varying.fori_loop(0, (ends.place.shape[-2] - 1).bit_length(), doubled, state)
     return total
 
 
