@@ -221,6 +221,31 @@ def root(x: Any) -> Array:
     return found
 
 
+def eigh(matrix: Array) -> tuple[Array, Array]:
+    """The eigenvalues of a symmetric matrix in ascending order, and its eigenvectors, in columns.
+
+    The slopes of JAX's own are NaN where two eigenvalues are equal, as those of models that do not
+    differ. Here such eigenvectors do not turn towards each other.
+    """
+    of_library: Any = np.linalg.eigh if namespace(matrix) is np else _eigh
+    values, vectors = of_library(matrix)
+    return values, vectors
+
+
+@jax.custom_jvp
+def _eigh(matrix: Array) -> tuple[Array, Array]:
+    values, vectors = jnp.linalg.eigh(matrix)
+    return values, vectors
+
+
+@_eigh.defjvp
+def _slopes_of_eigh(given: tuple[Array], slopes: tuple[Array]) -> tuple[Any, Any]:
+    values, vectors = _eigh(*given)
+    moved = vectors.T @ (slopes[0] + slopes[0].T) @ vectors / 2
+    turned = divide(moved, values - values[:, None], 0.0)
+    return (values, vectors), (jnp.diagonal(moved), vectors @ turned)
+
+
 def within(x: Any, low: Any, high: Any) -> Array:
     """x, and the end of its range that it is beyond by rounding; the slopes stay those of x."""
     library = namespace(x)

@@ -325,7 +325,7 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     differences = estimate[1:] - estimate[0]
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
     contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
-    values, vectors = library.linalg.eigh(contrast)
+    values, vectors = numerics.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
     least = 1e-10 * library.max(library.abs(library.diagonal(covariance)))
     counted = values > library.maximum(least, NO_VARIANCE * library.max(estimate**2))

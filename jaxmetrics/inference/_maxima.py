@@ -126,8 +126,9 @@ class Maximum(NamedTuple):
         """t^2 / (2 l^2), the argument of Q, at most _FURTHEST."""
         library = numerics.namespace(t, self.lengths)
         x = numerics.divide(t[..., None], self.lengths, np.inf)
-        capped: Array = library.minimum(x**2 / 2, _FURTHEST)
-        return capped
+        # Not the minimum of a square, whose slope at infinity is NaN.
+        half: Array = library.minimum(x, math.sqrt(2 * _FURTHEST)) ** 2 / 2
+        return half
 
     def _mean(self, x: Array) -> Array:
         mean: Array = numerics.namespace(x).sum(x * self.shares.astype(self.lengths.dtype), axis=-1)
@@ -155,9 +156,9 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
     dimensions = n_models - 1
     centred = covariance - library.mean(covariance, axis=0)
     centred = centred - library.mean(centred, axis=1, keepdims=True)
-    values, vectors = library.linalg.eigh((centred + centred.T) / 2)
+    values, vectors = numerics.eigh((centred + centred.T) / 2)
     vectors = vectors[:, 1:]
-    factor = vectors * (_signs(vectors) * library.sqrt(library.maximum(values[1:], 0)))
+    factor = vectors * (_signs(vectors) * numerics.root(values[1:]))
     normal = library.asarray(_points(dimensions + len(pairs.sizes)))
     directions = normal[:dimensions] / library.sqrt(library.sum(normal[:dimensions] ** 2, axis=0))
     places = factor @ directions
@@ -168,8 +169,8 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
         error = pairs.standard_error[i]
         compared = (error > 0)[:, None]
         variance = library.where(compared, pairs.shares[:, i].T @ drawn, 1.0)
-        known = library.where(error > 0, error, np.inf)[:, None]
-        t = (places - places[i]) / (known * library.sqrt(variance))
+        known = library.where(compared, error[:, None], 1.0)  # infinity would have a NaN slope
+        t = library.where(compared, (places - places[i]) / (known * library.sqrt(variance)), 0.0)
         lead = library.maximum(library.max(t, axis=0), 0.0)
         return library.maximum(lead, -library.min(t, axis=0)), lead
 

@@ -33,8 +33,24 @@ def test_slopes_are_finite_differences(name, x64):
 
     slopes = np.asarray(jax.jit(jax.jacrev(chosen))(at)).reshape(len(FIELDS), -1)
     assert np.isfinite(slopes).all()
+    forward = np.asarray(jax.jit(jax.jacfwd(chosen))(at)).reshape(len(FIELDS), -1)
+    np.testing.assert_allclose(forward, slopes, rtol=1e-6, atol=1e-8)
     step = np.zeros(at.size)
     step[7] = 1e-5
     step = step.reshape(at.shape)
     expected = (chosen(at + step) - chosen(at - step)) / 2e-5
     np.testing.assert_allclose(slopes[:, 7], expected, rtol=2e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("models", [[0, 0, 0], marked([0, 1, 0, 0], fast=False)])
+def test_slopes_of_equal_models_are_finite(models, x64):
+    """Their covariance has equal eigenvalues, whose own slopes are infinite."""
+
+    def chosen(w):
+        found = jm.compare(jm.roc_auc, SCORES[models], LABELS, weights=w)
+        return [getattr(found, field) for field in FIELDS if field != "p_value"]
+
+    backward, forward = (jax.jit(of(chosen))(WEIGHTS) for of in (jax.jacrev, jax.jacfwd))
+    for x, y in zip(backward, forward, strict=True):
+        assert np.isfinite(x).all()
+        np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-8)

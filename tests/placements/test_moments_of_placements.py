@@ -125,7 +125,7 @@ def test_standard_error_of_many_is_delong_s(share, decimals, monkeypatch):
 @pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
 @pytest.mark.parametrize(("name", "head"), in_turn(SMOOTH, ("whole", "head")), indirect=["head"])
 def test_moments_of_batches_are_those_of_rows(name, head, monkeypatch):
-    monkeypatch.setattr(host_slopes, "_SHORT", 0)
+    monkeypatch.setattr(host_slopes, "SHORT", 0)
     _no_tables(monkeypatch)
     rng = np.random.default_rng(7)
     scores = rng.normal(size=(3, 1, N)).astype(np.float32)
