@@ -10,9 +10,9 @@ from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics.losses._evaluated import loss_of_rows
 from jaxmetrics.losses._head import of_head, reach_of
-from jaxmetrics.losses._pair_sums import pair_sums
 from jaxmetrics.losses._pairs_of_parts import pairs_of_parts
 from jaxmetrics.losses._rows import Row, ascending
+from jaxmetrics.losses._sum_of_pairs import sum_of_pairs
 from jaxmetrics.losses._surrogates import kernel_of, placed, surrogate_numbers, within_reach
 from jaxmetrics.losses._top_set import top_set
 
@@ -207,5 +207,5 @@ def _window(
 def _mean_of_pairs(surrogate: str, row: Row) -> Array:
     """The weighted mean surrogate loss over the pairs of a row in ascending order."""
     places, positives, negatives, *_ = within_reach(row, surrogate)
-    sums = positives * pair_sums(kernel_of(surrogate, places.dtype), places, negatives, None)
-    return numerics.divide(jnp.sum(sums), jnp.sum(positives) * jnp.sum(negatives), 0.0)
+    total = sum_of_pairs(kernel_of(surrogate, places.dtype), places, positives, negatives)
+    return numerics.divide(total, jnp.sum(positives) * jnp.sum(negatives), 0.0)

@@ -11,7 +11,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from math import comb
 from typing import Any, NamedTuple
 
@@ -27,7 +27,7 @@ from jaxmetrics._base.double import ordinary_promotion
 from jaxmetrics._base.host import on_cpu, on_tpu
 from jaxmetrics._base.primitives import linear
 from jaxmetrics._base.types import Array
-from jaxmetrics.losses._kernels import Kernel, Side
+from jaxmetrics.losses._kernels import Coefficients, Kernel, Side
 
 # Length of a lane of items, the least one on the CPU. States move along all lanes at once, and then
 # from lane to lane by doubling.
@@ -55,16 +55,21 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
       `[..., n]`. Without lists, all are NaN if a place is infinite.
     """
     rows = weights.reshape(1, -1, len(places))
-    sums = _of_rows(kernel)(places[None], rows, None if opens is None else opens[None])
+    kernels = ((kernel,),) * rows.shape[1]
+    sums = pair_sums_of_rows(kernels)(places[None], rows, None if opens is None else opens[None])
     return sums.reshape(weights.shape)
 
 
 @functools.cache
-def _of_rows(kernel: Kernel) -> Callable[..., Array]:
-    """`pair_sums` of places `[rows, n]` and weights `[rows, ..., n]`; `vmap` only adds rows.
+def pair_sums_of_rows(kernels: tuple[tuple[Kernel, ...], ...]) -> Callable[..., Array]:
+    """`pair_sums` of places `[rows, n]` and weights `[rows, arrays, n]`; `vmap` only adds rows.
+
+    Each array has its kernels, and the result `[rows, kernels, n]` those of all in turn.
 
     In all computations the rows are the last axis, so that short rows use vector instructions too.
     """
+
+    sources = [array for array, each in enumerate(kernels) for _ in each]
 
     @ordinary_promotion()  # derivatives and batches are traced in the caller's modes
     def of_rows(places: Array, weights: Array, opens: Array | None) -> Array:
@@ -72,13 +77,14 @@ def _of_rows(kernel: Kernel) -> Callable[..., Array]:
         given = _Rows(places, weights, number)
         # The items above are those before in the mirror image. One program takes both images, as
         # two would take twice as long to compile.
-        images = (kernel.below, given), (kernel.above, given.mirrored())
-        counted = [(side, rows) for side, rows in images if any(map(any, side))]
-        found = jnp.zeros_like(weights)
+        images = zip(zip(*chain(*kernels), strict=True), (given, given.mirrored()), strict=True)
+        counted = [(sides, rows) for sides, rows in images if any(map(any, chain(*sides)))]
+        found = jnp.zeros((len(places), len(sources), places.shape[-1]), places.dtype)
         if counted:
-            sides, rows = zip(*counted, strict=True)
+            of_images, rows = zip(*counted, strict=True)
             stacked = jax.tree.map(lambda *x: jnp.stack(x), *rows)
-            sums = _sums_before(_side_of_images(sides, places.dtype), stacked)
+            sides = _sides_of_images(of_images, places.dtype)
+            sums = _sums_before(list(zip(sides, sources, strict=True)), stacked)
             for image, x in zip(rows, sums, strict=True):
                 found += x if image is given else jnp.flip(x, -1)
         if opens is None:  # with lists, an infinite place must not make other lists NaN
@@ -170,6 +176,10 @@ class State(NamedTuple):
         """The state of the items of both, at the same place."""
         return State(*map(jnp.add, self, other))
 
+    def of(self, array: int) -> State:
+        """The state of one array of weights, the second axis."""
+        return State(*(x[:, array] for x in self))
+
     def where(self, chosen: Array | None) -> State:
         """The state where chosen, and the state of no items elsewhere; None chooses everywhere."""
         return self if chosen is None else State(*(jnp.where(chosen, x, 0) for x in self))
@@ -228,14 +238,19 @@ class _Rows(NamedTuple):
         return _Rows(-place, weights, number)
 
 
-def _side_of_images(sides: Sequence[Side], dtype: Any) -> Side:
-    """One Side for images with one each: coefficients that differ are arrays `[images, 1, 1]`."""
+def _sides_of_images(sides: Sequence[Sequence[Side]], dtype: Any) -> list[Side]:
+    """One Side for each kernel, of sides `[images][kernels]`, all with the same terms.
 
-    def joined(*coefficients: tuple[float, ...]) -> tuple[Any, ...]:
+    Coefficients that differ between images are arrays `[images, 1, 1]`.
+    """
+
+    def joined(*coefficients: Coefficients) -> list[tuple[Any, ...]]:
+        """Those of one kind of terms, for each kernel; given for the kernels of each image."""
         terms = np.array([*zip_longest(*coefficients, fillvalue=0.0)], dtype)
-        return tuple(x[:, None, None] if np.ptp(x) else float(x[0]) for x in terms)
+        by_kernel = np.moveaxis(terms.reshape(len(terms), len(sides), len(sides[0])), -1, 0)
+        return [tuple(x[:, None, None] if np.ptp(x) else float(x[0]) for x in y) for y in by_kernel]
 
-    return Side(*map(joined, *sides))
+    return [Side(*x) for x in zip(*map(joined, *chain(*sides)), strict=True)]
 
 
 class _Lanes(NamedTuple):
@@ -269,13 +284,13 @@ def _lanes(images: _Rows) -> _Lanes:
     return _Lanes(in_lanes(images.place, "edge"), each, number)
 
 
-def _sums_before(side: Side, images: _Rows) -> Array:
-    """`[images, rows, arrays, n]`, at each item the sum of w g(distance) over all items before it.
+def _sums_before(asked: Sequence[tuple[Side, int]], images: _Rows) -> Array:
+    """`[images, rows, asked, n]`, at each item the sum of w g(distance) over all items before it.
 
-    The coefficients of g may be arrays `[images, 1, 1]`.
+    `asked` has each g, and the array of weights w. All g have the same terms.
     """
     place, weights, number = _lanes(images)
-    n_powers, n_decays = len(side.powers), len(side.exponentials)
+    n_powers, n_decays = (len(x) for x in asked[0][0])
     # A GPU takes all steps in one kernel, so that states stay in its registers. On a TPU, whose
     # programs take long to compile, they are a loop.
     step_by_step = on_cpu() or on_tpu()
@@ -288,7 +303,8 @@ def _sums_before(side: Side, images: _Rows) -> Array:
         if step_by_step:  # kept in memory, or XLA would compute it again for each sum
             state = lax.optimization_barrier(state)
         joined = state.joined(State(jnp.where(at_place, weight, 0), weight))
-        return joined, tuple(sum_of_state(side, state))
+        sums = (sum_of_state(side, state.of(array)) for side, array in asked)
+        return joined, tuple(jnp.broadcast_to(x, gap.shape) for x in sums)
 
     def since_last(x: Array) -> Array:
         return x - jnp.concatenate([x[:1], x[:-1]])
@@ -306,11 +322,10 @@ def _sums_before(side: Side, images: _Rows) -> Array:
     before = jax.tree.map(partial(ends.earlier, by=1), _of_all_before(of_lanes, ends))
     reached, distance = ends.since(1, place, number)
 
-    def of_lanes_before(row: int) -> Array:
-        state = State(*(x[:, row] for x in before))
-        return jnp.where(reached, sum_of_state(side, state, distance), 0)
-
-    found = (x + of_lanes_before(row) for row, x in enumerate(sums))
+    found = []
+    for (side, array), x in zip(asked, sums, strict=True):
+        of_lanes_before = sum_of_state(side, before.of(array), distance)
+        found.append(x + jnp.where(reached, of_lanes_before, 0))
     by_item = jnp.stack([lax.collapse(x.transpose(1, 3, 2, 0), 2) for x in found], 2)
     return by_item[..., : images.place.shape[-1]]
 
