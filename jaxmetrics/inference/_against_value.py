@@ -200,7 +200,7 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
     # The variance of a perfect model may be the rounding of 0 instead of 0.
     variances = library.diagonal(covariance)
     least = library.append(NO_VARIANCE * limits.estimate**2, 0.0)
-    known = library.sqrt(library.where(variances > least, variances, 0.0))
+    known = numerics.root(library.where(variances > least, variances, 0.0))
     scale = numerics.divide(errors, known, 0.0)
     alone = library.eye(len(errors), dtype=bool)
     found: Array = library.where(alone, errors**2, covariance * scale * scale[:, None])

@@ -300,10 +300,12 @@ def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str,
 
     def beyond(distance: Array) -> Array:
         """P(T > q), with q the quantile at which the lower limit is `distance` below."""
-        z = pairs.quantile(distance, library.where(distance > 0, np.inf, -np.inf))
+        z = pairs.quantile(distance, 0.0)  # infinity would have a NaN slope
         half = t_survival(library.abs(z), pairs.df) / 2
-        found: Array = library.where(z > 0, half, 1 - half)
-        return found
+        found = library.where(z > 0, half, 1 - half)
+        surely = library.where(distance > 0, 0.0, 1.0)
+        decided: Array = library.where(pairs.error == 0, surely, found)
+        return decided
 
     below = beyond(difference + margin)
     above = below.T  # column minus row

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -167,14 +168,18 @@ def _limits_of_clusters(
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
     options = chosen.options(arrays)
+    library = numerics.namespace(found.total)
+    unknown = library.isnan(found.total)
+    error = numerics.root(found.total)
+    # In reverse mode 0 times NaN, or infinity of one cluster, would make all slopes NaN.
+    found = jax.tree.map(lambda x: library.where(unknown, 2.0, x), found)
     limits = logit_t_of_clusters(estimate, found, level)
     if rule is not None:
         moments = moments_of_clusters(estimate, found, draws)
         limits = rules.hull(limits, rule(moments, level, numbers, options))
-    library = numerics.namespace(found.total)
-    unknown = library.isnan(found.total + limits[0] + limits[1])  # one may be an end of the scale
+    unknown = unknown | library.isnan(limits[0] + limits[1])  # one may be an end of the scale
     low, high = (library.where(unknown, library.nan, x) for x in limits)
-    values = estimate, low, high, library.sqrt(found.total)
+    values = estimate, low, high, error
     return _values(values, options, value_of)
 
 

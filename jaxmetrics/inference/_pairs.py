@@ -67,7 +67,7 @@ class Pairs(NamedTuple):
         found = self.below.at(library.broadcast_to(quantile, self.error.shape))
         return found, found.T
 
-    def quantile(self, distance: Array, otherwise: Array) -> Array:
+    def quantile(self, distance: Array, otherwise: Array | float) -> Array:
         """The quantile of t at which the lower limit is `distance` below the difference.
 
         For a negative distance, minus the quantile at which the upper limit is as far above it.

@@ -57,8 +57,7 @@ def _of_two(variances: Array) -> Array:
     library = numerics.namespace(variances)
     both = variances[:, None] + variances[None, :]
     same = library.eye(len(both), dtype=bool)
-    found: Array = library.sqrt(library.where(same, 0 * variances, both))
-    return found
+    return numerics.root(library.where(same, 0 * variances, both))
 
 
 @library_program()

@@ -270,7 +270,7 @@ def _sample_of(
     values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
     variance = unrounded(variance, values)
     of_classes, n = library.stack([*parts], axis=1), library.stack([*sizes], axis=1)
-    error = library.sqrt(variance)
+    error = numerics.root(variance)
     if delong:
         none = library.zeros_like(variance)
         df = library.maximum(n[2] - 1, 1.0)

@@ -54,3 +54,16 @@ def test_slopes_of_equal_models_are_finite(models, x64):
     for x, y in zip(backward, forward, strict=True):
         assert np.isfinite(x).all()
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-8)
+
+
+def test_slopes_of_non_inferiority(x64):
+    """The p-value of a model against itself is 0, by a quantile that is infinite."""
+
+    def total(w):
+        found = jm.compare(jm.roc_auc, SCORES[:2], LABELS, weights=w, margin=0.05)
+        return jnp.sum(found.noninferiority_p_value)
+
+    of, along = jax.jit(jax.value_and_grad(total)), RNG.normal(size=N)
+    slope = of(WEIGHTS)[1] @ along
+    (above, _), (below, _) = (of(WEIGHTS + step * along) for step in (1e-5, -1e-5))
+    np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-5)

@@ -87,10 +87,23 @@ def skewness_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -
 
 @library_program()
 def _error_of(estimate: Array, of_classes: Array) -> Array:
+    return numerics.root(unrounded(_squares(of_classes)[-1], estimate))
+
+
+def _squares(of_classes: Array) -> tuple[Array, Array, Array]:
+    """The sums of the squares of the negatives, of the positives, and of both together.
+
+    NaN of a class is left out until the end, as 0 times NaN would be in the slopes of the other.
+    """
     library = numerics.namespace(of_classes)
-    variance = library.sum(library.sum(of_classes, axis=-2) ** 2, axis=-1)
-    error: Array = library.sqrt(unrounded(variance, estimate))
-    return error
+    unknown = library.isnan(of_classes)
+    known, lost = library.where(unknown, 0.0, of_classes), library.any(unknown, axis=-1)
+    negatives, positives = (
+        library.where(lost[..., kind], np.nan, library.sum(known[..., kind, :] ** 2, axis=-1))
+        for kind in (NEGATIVE, POSITIVE)
+    )
+    both = library.sum(library.sum(known, axis=-2) ** 2, axis=-1)
+    return negatives, positives, library.where(library.any(lost, axis=-1), np.nan, both)
 
 
 @library_program()
@@ -102,10 +115,7 @@ def _skewness_of(of_classes: Array) -> Array:
 def variances_and_draws(sums: Sums, alone: Alone) -> tuple[OfClusters, tuple[Array, Array]]:
     """The variances by clusters, and the draws of both classes."""
     library = numerics.namespace(sums.of_classes)
-    of_classes = [sums.of_classes[..., kind, :] for kind in (NEGATIVE, POSITIVE)]
-    negatives, positives, total = (
-        unrounded(library.sum(x**2, axis=-1), sums.estimate) for x in (*of_classes, sum(of_classes))
-    )
+    negatives, positives, total = (unrounded(x, sums.estimate) for x in _squares(sums.of_classes))
     found = OfClusters(negatives, positives, total, sums.sizes, sums.mixed)
     variances = unrounded(alone.variances, sums.estimate[..., None])
     by_class = (library.moveaxis(x, -1, 0) for x in alone._replace(variances=variances))
@@ -137,8 +147,8 @@ def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clust
         blend = library.where(kept > 0, (1 - together) * kept + together * of_both, 0.0)
         found = numerics.divide(_centred(sum_of, some), library.sqrt(blend), np.nan)
         # No cluster tells how a class that is absent varies.
-        unknown = library.where(library.any(some, axis=-1, keepdims=True), 0.0, np.nan)
-        sums.append(library.where(some, found, 0.0) + unknown + 0 * estimate[..., None])
+        present = library.any(some, axis=-1, keepdims=True) & ~library.isnan(estimate)[..., None]
+        sums.append(library.where(present, library.where(some, found, 0.0), np.nan))
     sizes = (of_values(clusters_of_one_size(x)[..., None])[..., 0] for x in (*weights, both))
     mixed, *counted = (library.broadcast_to(x, estimate.shape) for x in (mixed, *sizes))
     return Sums(estimate, library.stack(sums, axis=-2), mixed, (*counted,))

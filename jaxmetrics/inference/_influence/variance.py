@@ -37,7 +37,7 @@ from jaxmetrics.inference._influence.sums_over_positives import (
 )
 from jaxmetrics.inference._intervals.effective import spread_of_weights
 from jaxmetrics.inference._intervals.metrics import error_bars_of
-from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness
+from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness, unless_one
 from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
 
 
@@ -129,14 +129,14 @@ def _moments(
             squares = by_row(weight**2, problem.rows, n_rows)
             whole, total = jnp.sum(weight), jnp.sum(squares)
             size = numerics.divide(whole**2, total, 0.0)
-            unbiased = numerics.divide(n, n - 1, jnp.nan)
+            unbiased = numerics.divide(n, n - 1, 0.0)
             spread = jnp.sum(squares * slope**2, axis=-1)
             if problem.items.weights is not None:
                 mean = slopes.means[kind][..., 0] * unit
                 lean = 2 * mean * jnp.sum(squares * slope, axis=-1)
                 spread = spread + lean + mean**2 * (total - numerics.divide(whole**2, n, 0.0))
                 spread = spread_of_weights(spread, mean, total)
-            return size * unbiased * spread, size
+            return unless_one(size * unbiased * spread, n), size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)
         estimate = jnp.where(bad[0], jnp.nan, slopes.estimate)
@@ -158,7 +158,7 @@ def _moments_in_order(
         def variance(kind: int) -> Array:
             n, of_class = sizes[kind], problem.order.kinds == kind
             squares = jnp.sum(jnp.where(of_class, found.centred[kind] ** 2, 0), axis=-1)
-            return n * numerics.divide(n, n - 1, jnp.nan) * squares
+            return unless_one(n * numerics.divide(n, n - 1, 0.0) * squares, n)
 
         estimate = jnp.where(bad[0], jnp.nan, found.estimate)
         moments = Moments(estimate, (variance(NEGATIVE), variance(POSITIVE)), sizes)
@@ -196,9 +196,9 @@ def _derivatives(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Arra
 
 
 def _errors(centred: Array, mean: Array, n: Array, each: Any) -> tuple[Array, Any]:
-    scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, jnp.nan))
+    scale: Array = numerics.namespace(n).sqrt(numerics.divide(n, n - 1, 0.0))
     slope, less = _contributions(centred, mean, n, each)
-    return scale * slope, None if less is None else scale * less
+    return unless_one(scale * slope, n), None if less is None else scale * less
 
 
 @double_program("chosen", "of_item", "n_units", "n_rows")

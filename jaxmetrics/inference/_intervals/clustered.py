@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.rules import (
@@ -39,8 +41,11 @@ class OfClusters(NamedTuple):
 
     @property
     def ratio(self) -> Array:
-        """The variance over the sum of the parts of both classes."""
-        return numerics.divide(self.total, self.negatives + self.positives, 1.0)
+        """The variance over the sum of the parts of both classes; a NaN has no slope."""
+        library, apart = numerics.namespace(self.total), self.negatives + self.positives
+        unknown = library.isnan(self.total + apart)
+        total, apart = (library.where(unknown, 0.0, x) for x in (self.total, apart))
+        return numerics.divide(total, apart, library.where(unknown, np.nan, 1.0))
 
 
 def degrees_of_clusters(found: OfClusters) -> Array:

@@ -108,9 +108,11 @@ def kept_and_df(shares: Array) -> tuple[Array, Array]:
     """
     library = numerics.namespace(shares)
     # The largest share p is kept apart: near 1, 1 - p has few digits, but the others' sum has all.
-    p = library.max(shares, axis=-1, initial=0)
-    largest = shares == p[..., None]
-    others = library.where(largest & (library.cumsum(largest, axis=-1) == 1), 0.0, shares)
+    # Its slope is that of one item, where that of a maximum would be shared by all equal ones.
+    largest = shares == library.max(shares, axis=-1, keepdims=True, initial=0)
+    first = largest & (library.cumsum(largest, axis=-1) == 1)
+    p = library.sum(library.where(first, shares, 0.0), axis=-1)
+    others = library.where(first, 0.0, shares)
     powers = itertools.accumulate(5 * [others], operator.mul)  # as NumPy is slow with others**3
     s1, s2, s3, s4, s5 = (library.sum(x, axis=-1) for x in powers)
     p2 = p**2 + s2

@@ -73,8 +73,11 @@ def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
 
     def of_class(s2: Array, n: Array, most: Array) -> tuple[Array, Array]:
         library = numerics.namespace(s2, n, most)
-        times = library.minimum(excess(s2 / n, n, most), library.maximum(n, 1.0))
-        return s2 / times, n / times
+        # NaN, the variance of one item, would make all slopes NaN in reverse mode, as 0 times NaN.
+        lost = library.isnan(s2)
+        known = library.where(lost, 0.0, s2)
+        times = library.minimum(excess(known / n, n, most), library.maximum(n, 1.0))
+        return library.where(lost, s2, known / times), n / times
 
     (v0, n0), (v1, n1) = map(of_class, variances, sizes, largest)
     return Moments(estimate, (v0, v1), (n0, n1))

@@ -89,7 +89,9 @@ def sample_of(
     squares = parts**2
     second = library.sum(squares, axis=-1)
     third = library.sum(squares * parts, axis=-1)  # NumPy's cubes take fifty times as long
-    error = furthest * library.sqrt(numerics.divide(second, shares.kept, np.nan))
+    error = furthest * numerics.root(numerics.divide(second, shares.kept, 0.0))
+    error = library.where(shares.kept > 0, error, np.nan)
+    variance = library.where(library.isnan(error), 0.0, error**2)  # 0 times NaN is NaN in slopes
     # With n equal weights the skewness is at most sqrt(n). With unequal ones it is clipped to that.
     adjusted = numerics.divide(
         n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
@@ -99,9 +101,9 @@ def sample_of(
     is_share = are_shares(values) if within is None else within.is_share
     n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
     if within is None:
-        draws = fewest_draws(mean, error**2, n)
+        draws = fewest_draws(mean, variance, n)
     else:
-        draws = draws_of_clusters(mean, error**2, n, df, within)
+        draws = draws_of_clusters(mean, variance, n, df, within)
         # Where a few of the clusters decide, their variance is hardly known.
         kurtosis = n * numerics.divide(library.sum(squares**2, axis=-1), second**2, 0.0)
         by_few = numerics.divide(2 * df, library.maximum(kurtosis - 1, 0.0), np.inf)
@@ -200,6 +202,8 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     mean, error, skewness, n, df, is_share, draws = sample
     library = numerics.namespace(mean, confidence_level)
     level = library.asarray(confidence_level, np.float64)
+    known = ~library.isnan(error)
+    error = library.where(known, error, 0.0)
     t = distributions.t_quantile((1 + level) / 2, library.maximum(df, _FEWEST_DF))
     bend = numerics.divide(skewness, library.sqrt(n), 0.0)
 
@@ -231,7 +235,6 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     share_high = within[1] + library.maximum(
         ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
     )
-    known = ~library.isnan(error)
     return (
         library.where(known, library.where(is_share, share_low, low), np.nan),
         library.where(known, library.where(is_share, share_high, high), np.nan),

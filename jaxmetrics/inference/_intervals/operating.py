@@ -175,13 +175,13 @@ def total_of(a: Share, b: Share, correlation: Any) -> Share:
     library = numerics.namespace(*a, *b)
 
     def distance(d: Array, e: Array) -> Array:
-        found: Array = library.sqrt(library.maximum(d**2 + e**2 + 2 * correlation * d * e, 0))
+        found: Array = numerics.root(d**2 + e**2 + 2 * correlation * d * e)
         return found
 
     value = a.value + b.value
     low = value - distance(a.value - a.low, b.value - b.low)
     high = value + distance(a.high - a.value, b.high - b.value)
-    covariance = correlation * library.sqrt(a.variance * b.variance)
+    covariance = correlation * numerics.root(a.variance * b.variance)
     variance = library.maximum(a.variance + b.variance + 2 * covariance, 0.0)
     return Share(value, low, high, variance)
 
@@ -225,7 +225,7 @@ def limits_at_threshold(
     if prevalence is None:
         errors = [found.pop("alarms"), found.pop("missed")]
         odds = [numerics.divide(x.value, 1 - x.value, 0.0) for x in errors]
-        correlation = -library.sqrt(odds[0] * odds[1])
+        correlation = -numerics.root(odds[0] * odds[1])
     else:
         caught, alarms = recall.times(prevalence), fpr.times(1 - prevalence)
         n1, n0 = sizes.positives, sizes.negatives
@@ -239,7 +239,7 @@ def limits_at_threshold(
         parts = [error.times(x) for error, x in zip(errors, of_dearer, strict=True)]
         found["cost"] = total_of(parts[0], parts[1], correlation).within_1()
     return {
-        name: (estimates[name], *around(estimates[name], x[1:3]), library.sqrt(x.variance))
+        name: (estimates[name], *around(estimates[name], x[1:3]), numerics.root(x.variance))
         for name, x in found.items()
     }
 
@@ -363,7 +363,7 @@ def limits_of_choice(
             share = of_rates(recall, fpr, values[name], terms.prevalence)
             shares[name] = share._replace(variance=shares[name].variance)
     return {
-        name: (value, *around(value, shares[name][1:3]), library.sqrt(shares[name].variance))
+        name: (value, *around(value, shares[name][1:3]), numerics.root(shares[name].variance))
         for name, value in estimates.items()
     }
 

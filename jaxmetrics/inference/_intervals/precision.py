@@ -48,7 +48,7 @@ KURTOSIS = np.float64(21)
 CURVATURE = np.float64(1)
 
 _MANY = 100.0  # odds from which on the series of the logarithm is exact to 1e-13
-_TINY = 1e-300
+_TINY = 1e-150  # whose reciprocal has a finite square, which is in a slope
 
 
 class Precisions(NamedTuple):
@@ -142,7 +142,8 @@ def _of_rare_items(moments: Moments, limits: Limits, odds: Array, level: Any) ->
     reach = moments.library.maximum(1 - least, _TINY)
     share = interior((estimate - least) / reach, sizes)
     u = share * (1 - share)
-    classes = [(known(s2 / reach**2, n, u), n) for s2, n in zip(variances, sizes, strict=True)]
+    apart = [known(s2, n, 0 * reach) for s2, n in zip(variances, sizes, strict=True)]
+    classes = [(known(s2 / reach**2, n, u), n) for s2, n in zip(apart, sizes, strict=True)]
     low, high = ((x - least) / reach for x in limits)
     low, high = of_rare_items((low, high), share, classes, level)
     # A low positive counts twice: it is not found, and it lowers the precision of those that are.
@@ -187,7 +188,7 @@ def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) ->
     most = count / n0 + unseen(count, n0, level, library.zeros_like(count))
     margin = lost(most) - lost(count / n0)
     own = (area - low) ** 2
-    lowered = area - library.sqrt(own + share * library.maximum(margin**2 - own, 0.0))
+    lowered = area - numerics.root(own + share * library.maximum(margin**2 - own, 0.0))
     return towards(low, library.minimum(low, lowered), count, MANY_FAILURES)
 
 

@@ -66,8 +66,7 @@ def standard_error(moments: Moments) -> Array:
         numerics.divide(unrounded(s2, moments.estimate), library.where(n > 1, n, 0), library.nan)
         for s2, n in zip(moments.variances, moments.sizes, strict=True)
     ]
-    error: Array = library.sqrt(parts[0] + parts[1])
-    return error
+    return numerics.root(parts[0] + parts[1])
 
 
 def sixth_of_skewness(contributions: Array) -> Array:
@@ -112,7 +111,7 @@ def on_logit(centre: Array, variance: Array, df: Array, level: Any) -> Limits:
 def around_logit(centre: Array, variance: Array, quantiles: tuple[Array, Array]) -> Limits:
     """The limits of `on_logit`, with a quantile for each side."""
     library = numerics.namespace(centre, variance, *quantiles)
-    scale = library.sqrt(variance) / (centre * (1 - centre))
+    scale = numerics.root(variance) / (centre * (1 - centre))
     middle = special(library).logit(centre)
     below, above = quantiles
     low, high = (special(library).expit(middle + x * scale) for x in (-below, above))
@@ -349,6 +348,12 @@ def unrounded(variance: Array, estimate: Array) -> Array:
     """The variance; 0 where it is the rounding of 0, as in sums over devices or clusters."""
     library = numerics.namespace(variance, estimate)
     found: Array = library.where(variance > (ROUNDING * estimate) ** 2, variance, 0 * variance)
+    return found
+
+
+def unless_one(x: Array, n: Array) -> Array:
+    """x, and NaN without a slope for a class of one item, whose variance is unknown."""
+    found: Array = numerics.namespace(x, n).where(n == 1, np.nan, x)
     return found
 
 

@@ -1,0 +1,82 @@
+"""Derivatives of standard errors and intervals in the weights, at their kinks and edges."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from fast import marked
+
+import jaxmetrics as jm
+
+pytestmark = [
+    pytest.mark.usefixtures("x64"),
+    pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning"),
+]
+N = 24
+RNG = np.random.default_rng(5)
+LABELS, WEIGHTS = np.arange(N) % 3 == 0, RNG.random(N) + 0.4
+SCORES = RNG.normal(size=N) + LABELS
+ONE = np.arange(N) == np.argsort(SCORES)[N // 2]
+DATA = {
+    "ordinary": (SCORES, LABELS),
+    "perfect": (SCORES + 10 * LABELS, LABELS),
+    "constant": (np.zeros(N), LABELS),
+    "one positive": (SCORES, ONE),
+    "one negative": (SCORES, ~ONE),
+}
+CLUSTERS = {"clusters": np.arange(N) // 2}
+
+
+def of_values(function, **options):
+    """In place of a metric: of the scores, whose labels do not count."""
+    return lambda scores, labels, weights: function(scores, weights=weights, **options)
+
+
+interval = partial(jm.confidence_interval, jm.roc_auc)
+FUNCTIONS = {
+    "error": partial(jm.standard_error, jm.roc_auc),
+    "error of clusters": partial(jm.standard_error, jm.roc_auc, **CLUSTERS),
+    "wald": partial(interval, method="wald"),
+    "logit": partial(interval, method="logit"),
+    "closed form": interval,
+    "of average precision": partial(jm.confidence_interval, jm.average_precision),
+    "of recall": partial(jm.confidence_interval, partial(jm.recall_at_fpr, max_fpr=0.3)),
+    "of clusters": partial(interval, **CLUSTERS),
+    "operating point": partial(jm.operating_point, threshold=0.3),
+    "mean": of_values(jm.mean_interval),
+    "mean of clusters": of_values(jm.mean_interval, **CLUSTERS),
+}
+FAST = ("error of clusters", "wald", "mean")
+
+
+@pytest.mark.parametrize("name", [marked(name, fast=name in FAST) for name in FUNCTIONS])
+def test_slopes_are_finite_where_values_are(name):
+    """Also those of an estimate whose error is NaN or 0, in reverse mode."""
+
+    def of(weights, scores, labels):
+        return jax.tree.leaves(FUNCTIONS[name](scores, labels, weights=weights))
+
+    @jax.jit
+    def derivatives(*arrays):
+        return of(*arrays), jax.jacfwd(of)(*arrays), jax.jacrev(of)(*arrays)
+
+    for kind, data in DATA.items():
+        for value, forward, backward in zip(*derivatives(WEIGHTS, *data), strict=True):
+            if np.isfinite(value):
+                assert np.isfinite(backward).all(), kind
+                np.testing.assert_allclose(forward, backward, rtol=1e-6, atol=1e-9, err_msg=kind)
+
+
+@pytest.mark.parametrize("name", ["error of clusters", "mean"])
+def test_slopes_at_equal_weights_are_finite_differences(name):
+    """Where the largest share, which is treated apart, is that of all items or clusters."""
+
+    @jax.jit
+    def of(weights):
+        return jax.tree.leaves(FUNCTIONS[name](SCORES, LABELS, weights=weights))[-1]
+
+    slopes = jax.jit(jax.grad(of))(np.ones(N))
+    along = np.random.default_rng(1).normal(size=N)
+    expected = (of(1 + 1e-5 * along) - of(1 - 1e-5 * along)) / 2e-5
+    np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
