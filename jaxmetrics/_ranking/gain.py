@@ -13,9 +13,9 @@ import numpy as np
 
 from jaxmetrics._base.host import is_concrete
 from jaxmetrics._base.numerics import divide, largest_weight, namespace
-from jaxmetrics._base.sorting import scores_of_keys, take
+from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
-from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys
+from jaxmetrics._ranking.lists import Lists, Places, Ranking, falling_keys, in_falling_order
 from jaxmetrics._ranking.metric import list_metric
 
 Gain = str | Callable[[Array], Array]
@@ -154,7 +154,7 @@ def ndcg(
     _refuse_rise(discount, len(ranking.rank) if k is None else min(len(ranking.rank), np.max(k)))
     if callable(gain):  # a function may give a lower label the higher gain
         keys = falling_keys(gains, lists.valid, lists.segment)[: len(ranking.item)]
-        falling = scores_of_keys(keys, gains)
+        falling = in_falling_order(gains, keys, lists.valid, lists.segment)
     else:
         falling = unit * _gains(lists.falling_labels(ranking), gain)
     found = _dcg(lists, ranking, at_places(lists, ranking, gains, ties), discount, k)

@@ -139,8 +139,7 @@ class Lists(NamedTuple):
     def falling_labels(self, ranking: Ranking) -> Array:
         """At the places of a ranking, the labels of each list in falling order."""
         keys = self.falling[: len(ranking.item)]
-        labels: Array = sorting.scores_of_keys(keys, self.labels)
-        return labels
+        return in_falling_order(self.labels, keys, self.valid, self.segment)
 
     def total(self, values: Array) -> Array:
         """The sum of `values` `[n]` of the valid items of each list: `[]`, or `[num_segments]`."""
@@ -249,6 +248,29 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
         )[1]
     item = order_of_items(keys, valid, segment)
     return _gather(library.broadcast_to(keys, item.shape), item)
+
+
+def in_falling_order(values: Any, keys: Any, valid: Any, segment: Any) -> Array:
+    """The values `[places]`, in float64, whose `falling_keys` begin with these keys."""
+    if numerics.namespace(keys) is np:
+        of_host: Array = sorting.scores_of_keys(keys, values)
+        return of_host
+    found: Array = _of_keys(values, keys, valid, segment)
+    return found
+
+
+@jax.custom_jvp
+def _of_keys(values: Array, keys: Array, valid: Array, segment: Array | None) -> Array:
+    found: Array = sorting.scores_of_keys(keys, values)
+    return found
+
+
+@_of_keys.defjvp
+def _slopes_of_keys(given: Any, slopes: Any) -> tuple[Array, Array]:
+    """Keys are bits, which have no slopes; so these are put in order as the values were."""
+    values, keys, valid, segment = given
+    item = order_of_items(sorting.descending_keys(values), valid, segment)[: len(keys)]
+    return _of_keys(*given), take(slopes[0], item).astype(jnp.float64)
 
 
 def _gather(values: Any, order: Any) -> Any:

@@ -271,7 +271,9 @@ def _values_of_lists(documents: Documents, asked: Asked, dtype: Any) -> Any:
         segment = in_a_segment(segment, valid, asked.num_segments)
         astray = valid & (segment == asked.num_segments)
         valid = segment < asked.num_segments
-    nan = numerics.is_nan(items.scores) | numerics.is_nan(items.labels)
+    # Masked labels, NaN or large, would have gains whose slopes are NaN even where none counts.
+    labels = jnp.where(valid, items.labels, jnp.zeros((), items.labels.dtype))
+    nan = numerics.is_nan(items.scores) | numerics.is_nan(labels)
     keys = sorting.descending_keys(items.scores)
 
     def of_one(lists: Lists, nan: Array, astray: Array) -> Array:
@@ -281,7 +283,7 @@ def _values_of_lists(documents: Documents, asked: Asked, dtype: Any) -> Any:
         value = jnp.where(undefined, jnp.nan, value)
         return jnp.moveaxis(value, 0, -1) if asked.several else value
 
-    row = (keys, items.labels, valid, segment, nan, astray)
+    row = (keys, labels, valid, segment, nan, astray)
     shape = np.broadcast_shapes(*(x.shape for x in row if x is not None))
     *row_of_lists, nan, astray = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), row)
     orders = jax.tree.map(lambda x: jnp.broadcast_to(x, (*shape[:-1], x.shape[-1])), orders)
