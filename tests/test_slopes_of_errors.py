@@ -33,6 +33,14 @@ def of_values(function, **options):
     return lambda scores, labels, weights: function(scores, weights=weights, **options)
 
 
+def powered(scores, labels, weights):
+    """Of the proxy, in place of weights; few labels of a class leave the error unknown."""
+    labelled = np.arange(N) % 4 != 1
+    return jm.prediction_powered_interval(
+        jm.roc_auc, scores, labels, weights / 2, labelled=labelled
+    )
+
+
 interval = partial(jm.confidence_interval, jm.roc_auc)
 FUNCTIONS = {
     "error": partial(jm.standard_error, jm.roc_auc),
@@ -44,6 +52,7 @@ FUNCTIONS = {
     "of recall": partial(jm.confidence_interval, partial(jm.recall_at_fpr, max_fpr=0.3)),
     "of clusters": partial(interval, **CLUSTERS),
     "operating point": partial(jm.operating_point, threshold=0.3),
+    "with a proxy": powered,
     "mean": of_values(jm.mean_interval),
     "mean of clusters": of_values(jm.mean_interval, **CLUSTERS),
 }

@@ -288,11 +288,7 @@ def _monotone(keys: Array, parts: Array) -> Array:
 
 @library_program()
 def _interval(
-    sample: _Sample,
-    slopes: Slopes,
-    weight: Array,
-    bounds: Range | None,
-    level: Array,
+    sample: _Sample, slopes: Slopes, weight: Array, bounds: Range | None, level: Array
 ) -> tuple[Array, Array, Array, Array]:
     """The estimate, its limits, and its standard error."""
     share, positive, _, sizes = sample
@@ -308,11 +304,16 @@ def _interval(
         part, fourth = (
             library.sum(library.where(of_class, x, 0), axis=-1) for x in (squares, squares**2)
         )
-        variance = variance + numerics.divide(n, library.maximum(n - 1, 0), np.nan) * part
+        variance = variance + numerics.divide(n, library.maximum(n - 1, 0), 0.0) * part
         spread = spread + library.maximum(fourth - part**2 / n, 2 * part**2 / n) / 2
     variance = rules.unrounded(variance, slopes[0])
     df = rules.degrees(variance, spread, 1.0)
-    return (*_limits(slopes[0], variance, df, sizes, bounds, level), library.sqrt(variance))
+    value, *limits = _limits(slopes[0], variance, df, sizes, bounds, level)
+    # Not NaN from the start, as 0 times NaN would be in the slopes of the value.
+    alone = library.minimum(*sizes) <= 1
+    limited = (*limits, numerics.root(variance))
+    low, high, error = (library.where(alone, library.nan, x) for x in limited)
+    return value, low, high, error
 
 
 def _limits(
