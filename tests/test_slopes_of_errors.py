@@ -52,6 +52,7 @@ FUNCTIONS = {
     "of recall": partial(jm.confidence_interval, partial(jm.recall_at_fpr, max_fpr=0.3)),
     "of clusters": partial(interval, **CLUSTERS),
     "operating point": partial(jm.operating_point, threshold=0.3),
+    "operating point at an FPR": partial(jm.operating_point, max_fpr=0.2),
     "with a proxy": powered,
     "mean": of_values(jm.mean_interval),
     "mean of clusters": of_values(jm.mean_interval, **CLUSTERS),

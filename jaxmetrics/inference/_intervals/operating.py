@@ -255,9 +255,11 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
 
     The weight of an item is taken as that of its class over its effective number.
     """
-    if of is None:
-        return point, point, sizes.flagged
     library = numerics.namespace(*point)
+    # NaN of no items would make all slopes NaN in reverse mode, as 0 times NaN.
+    drawn = library.where(library.isnan(sizes.flagged), 0.0, sizes.flagged)
+    if of is None:
+        return point, point, drawn
     half, half_negative = (
         numerics.divide(weight, 2 * n, 0.0)
         for weight, n in ((point.positives, sizes.positives), (point.negatives, sizes.negatives))
@@ -269,7 +271,7 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
         flagged = point._replace(tp=point.tp - 2 * less, fp=fp)
     part = numerics.divide(flagged.tp + flagged.fp, point.tp + point.fp, 1.0)
     # The half of a negative may be far more than flagged items that have hardly any weight.
-    return found, flagged, library.minimum(part * sizes.flagged, _LARGEST)
+    return found, flagged, library.minimum(part * drawn, _LARGEST)
 
 
 def _npv(
