@@ -52,6 +52,8 @@ FUNCTIONS = {
     "of recall": partial(jm.confidence_interval, partial(jm.recall_at_fpr, max_fpr=0.3)),
     "of clusters": partial(interval, **CLUSTERS),
     "operating point": partial(jm.operating_point, threshold=0.3),
+    "operating point at a recall": partial(jm.operating_point, min_recall=0.5),
+    "operating point elsewhere": partial(jm.operating_point, threshold=0.3, prevalence=0.1),
     "operating point at an FPR": partial(jm.operating_point, max_fpr=0.2),
     "with a proxy": powered,
     "mean": of_values(jm.mean_interval),

@@ -199,6 +199,7 @@ def limits_at_threshold(
     """
     library = numerics.namespace(*point)
     estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
+    sizes = _without_nan(sizes)
     point, flagged, n_flagged = _counted(point, sizes, of)
     values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     of_flagged = shares_of_point(flagged, terms)
@@ -255,11 +256,9 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
 
     The weight of an item is taken as that of its class over its effective number.
     """
-    library = numerics.namespace(*point)
-    # NaN of no items would make all slopes NaN in reverse mode, as 0 times NaN.
-    drawn = library.where(library.isnan(sizes.flagged), 0.0, sizes.flagged)
     if of is None:
-        return point, point, drawn
+        return point, point, sizes.flagged
+    library = numerics.namespace(*point)
     half, half_negative = (
         numerics.divide(weight, 2 * n, 0.0)
         for weight, n in ((point.positives, sizes.positives), (point.negatives, sizes.negatives))
@@ -271,7 +270,16 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
         flagged = point._replace(tp=point.tp - 2 * less, fp=fp)
     part = numerics.divide(flagged.tp + flagged.fp, point.tp + point.fp, 1.0)
     # The half of a negative may be far more than flagged items that have hardly any weight.
-    return found, flagged, library.minimum(part * drawn, _LARGEST)
+    return found, flagged, library.minimum(part * sizes.flagged, _LARGEST)
+
+
+def _without_nan(sizes: Sizes) -> Sizes:
+    """The sizes, 0 of no items; 0 times NaN would make all slopes NaN in reverse mode."""
+    library = numerics.namespace(*sizes[:5])
+    flagged, others = (
+        library.where(library.isnan(x), 0.0, x) for x in (sizes.flagged, sizes.others)
+    )
+    return sizes._replace(flagged=flagged, others=others)
 
 
 def _npv(
@@ -301,7 +309,10 @@ def _precision(
     found = total_of(logs[0], minus, library.zeros_like(value))
     odds = (1 - prevalence) / prevalence
     low, high = (1 / (1 + odds * library.exp(-x)) for x in found[1:3])
-    return Share(value, low, high, (value * (1 - value)) ** 2 * found.variance)
+    lost = library.isnan(value)
+    inner = library.where(lost, 0.0, value)
+    variance = library.where(lost, value, (inner * (1 - inner)) ** 2 * found.variance)
+    return Share(value, low, high, variance)
 
 
 def limits_of_choice(
@@ -327,6 +338,7 @@ def limits_of_choice(
     library = numerics.namespace(*point)
     smaller = library.minimum(sizes.positives, sizes.negatives)
     estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
+    sizes = _without_nan(sizes)
     point, flagged, n_flagged = _counted(point, sizes, of)
     values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     values["precision"] = shares_of_point(flagged, terms)["precision"]
