@@ -295,7 +295,7 @@ def _sort_in_halves(keys: Array, payload: Array) -> tuple[Array, Array]:
     return take(keys, order), take(payload, order)
 
 
-def starts(x: Array) -> Array:
+def starts(x: Any) -> Array:
     """`[..., n]`: whether an entry differs from the one before it; True for the first."""
     library = namespace(x)
     first = library.ones_like(x[..., :1], dtype=bool)

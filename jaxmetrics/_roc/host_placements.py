@@ -311,14 +311,11 @@ def placements_of(positive: OneClass, negative: OneClass) -> OnHost:
 
 def placements_of_both(positive: OneClass, negative: OneClass) -> OnHost:
     """The placements of items that belong to both classes in part, given in ascending order."""
-    found = placements_of(positive, negative)
-    scores: Any = positive.scores
-    begins = sorting.starts(scores)
-    places = runs(begins)
+    found, scores = placements_of(positive, negative), positive.scores
     known = {
         "positives_ascending": positive,
         "negatives_ascending": negative,
-        "places": places if not begins.all() else (places[0], places[0] + 1),
+        "places": runs(sorting.starts(scores)),  # each item ties with itself
     }
     vars(found).update(known)  # what the properties of these names would sort and search for
     return found

@@ -303,7 +303,7 @@ def _sums_before(asked: Sequence[tuple[Side, int]], images: _Rows) -> Array:
         if step_by_step:  # kept in memory, or XLA would compute it again for each sum
             state = lax.optimization_barrier(state)
         joined = state.joined(State(jnp.where(at_place, weight, 0), weight))
-        sums = (sum_of_state(side, state.of(array)) for side, array in asked)
+        sums = (sum_of_state(side, state.of(array)) for side, array in asked)  # 0 without terms
         return joined, tuple(jnp.broadcast_to(x, gap.shape) for x in sums)
 
     def since_last(x: Array) -> Array:

@@ -9,7 +9,6 @@ import numpy as np
 
 from jaxmetrics._base import cumulative, sorting
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import on_host
 from jaxmetrics._base.items import items_at_hand
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.at_hand import rows_at_hand
@@ -27,25 +26,40 @@ from jaxmetrics.inference._influence.gradient import (
 from jaxmetrics.inference._influence.host_slopes import FEW_ROWS, SHORT, rows_of
 
 
-class _Ranked(NamedTuple):
-    """Items `[..., n]` by decreasing score, and what they add to the classes."""
+class Ranked(NamedTuple):
+    """Items, and the order that all calls of `slopes_by_label` share.
+
+    `scores` `[..., n]` are in this order where NumPy sorted them; else None.
+    """
+
+    items: Items
+    order: Ordered
+    scores: Any
+
+
+class _Row(NamedTuple):
+    """The scores of items `[n]` in order, and what the items add to the classes."""
 
     scores: Any
     negatives: Array
     positives: Array
 
 
-def ranked(items: Items) -> tuple[Items, Ordered]:
-    """The items, and the order that all calls of `slopes_by_label` share."""
+def ranked(items: Items) -> Ranked:
+    """The items, sorted once."""
     items, order = sorted_now(items)
-    return items_at_hand(items), _in_order(items) if order is None else order
+    if order is None:
+        return Ranked(items, _in_order(items), None)
+    items = items_at_hand(items)
+    scores: Any = items.scores
+    return Ranked(items, order, sorting.take(scores, order.item))
 
 
 _in_order = double_program()(in_order)
 
 
 def slopes_by_label(
-    metric: MetricLike, items: Items, order: Ordered, parts: tuple[Array, Array]
+    metric: MetricLike, ranked: Ranked, parts: tuple[Array, Array]
 ) -> tuple[Array, Array, Array]:
     """The metric `[...]`, and its derivative in the weight of a negative and of a positive.
 
@@ -54,22 +68,22 @@ def slopes_by_label(
     the item's score, whatever the item adds.
     """
     chosen, arrays = choose_known(metric)
-    found = _slopes_on_host(items.scores, order, parts, arrays, chosen)
+    items, order, scores = ranked
+    found = None
+    if scores is not None and chosen.metric.of_placements is not None:
+        found = _slopes_on_host(_Row(scores, *parts), arrays, chosen)
     return _slopes_by_label(items, order, parts, arrays, chosen) if found is None else found
 
 
 def _slopes_on_host(
-    scores: Any, order: Ordered, parts: tuple[Array, Array], arrays: Options, chosen: Chosen
+    rows: _Row, arrays: Options, chosen: Chosen
 ) -> tuple[Array, Array, Array] | None:
-    """`slopes_by_label` by NumPy; None if it cannot now."""
-    if chosen.metric.of_placements is None or on_host(scores, *parts) is None:
-        return None
-    ranked_items = _Ranked(sorting.take(scores, order.item), *parts)
-    found = rows_at_hand(ranked_items, arrays, short=SHORT, few=FEW_ROWS)
+    """`slopes_by_label` of rows `[..., n]` by NumPy; None if it cannot now."""
+    found = rows_at_hand(rows, arrays, short=SHORT, few=FEW_ROWS)
     if found is None:
         return None
 
-    def of_row(row: _Ranked) -> tuple[Any, ...]:
+    def of_row(row: _Row) -> tuple[Any, ...]:
         scores, negatives, positives = (np.ascontiguousarray(x[::-1]) for x in row)
         scores, index = sortable(scores), np.arange(len(scores), dtype=np.uint32)
         both = (OneClass(scores, x, index) for x in (positives, negatives))
@@ -78,8 +92,8 @@ def _slopes_on_host(
             undefined = np.nan if np.isnan(scores).any() else 0 * estimate
             return estimate + undefined, *(_by_item(rows) + undefined for rows in by_class)
 
-    rows: Any = (np.stack(x) for x in zip(*map(of_row, found.rows), strict=True))
-    estimate, negatives, positives = (x.reshape((*found.batch, *x.shape[1:])) for x in rows)
+    values: Any = (np.stack(x) for x in zip(*map(of_row, found.rows), strict=True))
+    estimate, negatives, positives = (x.reshape((*found.batch, *x.shape[1:])) for x in values)
     return estimate, negatives, positives
 
 
