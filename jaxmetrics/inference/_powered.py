@@ -152,12 +152,11 @@ def prediction_powered_interval(
     metric, of_metric = with_influence(metric, items)
     exchanged = of_metric.labels is not items.labels
     in_order = ranked(of_metric)
-    of_metric, order, _ = in_order
-    sample = _sample(of_metric, order, *at_hand(proxies), exchanged)
+    sample = _sample(in_order.items, in_order.order, *at_hand(proxies), exchanged)
     bounds, at = near_tree(range_of(metric)), np.float64(level)
     slopes = slopes_by_label(metric, in_order, _counted(sample))
     weight, without = _proxy_weights(sample, slopes)
-    corrected = slopes_by_label(metric, in_order, _corrected(order, sample, weight))
+    corrected = slopes_by_label(metric, in_order, _corrected(in_order.order, sample, weight))
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
     powered, of_labelled = (_rounded(x, level) for x in (found, alone))
