@@ -91,6 +91,14 @@ class OneClass(NamedTuple):
         kept = (None if x is None else compressed(x, mask) for x in others)
         return OneClass(compressed(scores, mask), *kept)
 
+    def weights_below(self, head: OneClass, unit: float) -> HostArray:
+        """The weights of the items below the head of the class, in this unit."""
+        if self.weights is None or len(head.scores) == len(self.scores):
+            return np.broadcast_to(1.0, len(self.scores) - len(head.scores))
+        lowest = head.scores.min(initial=np.inf)
+        below: HostArray = self.weights.compress(self.scores < lowest) / unit
+        return below
+
     def ascending(self, by_key: bool) -> OneClass:
         """Ascending: `by_key`, keys replace the scores; else scores alone are sorted in place."""
         scores, weights, items = self

@@ -122,6 +122,22 @@ def test_standard_error_of_many_is_delong_s(share, decimals, monkeypatch):
     np.testing.assert_allclose(error, np.sqrt(total), rtol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["partial_auc", "on a step"])
+def test_standard_errors_of_a_head_with_weights_are_those_of_all_items(name):
+    """The items below the head, which are not sorted, count too."""
+    rng = np.random.default_rng(8)
+    n = 20_000
+    labels, weights = rng.random(n) < 0.3, rng.exponential(1e200, n)
+    scores = (rng.normal(size=n) + labels).round(3)
+
+    def error(scores, labels, weights):
+        return jm.standard_error(SMOOTH[name], scores, labels, weights=weights)
+
+    with jax.enable_x64(True):
+        found, expected = (f(scores, labels, weights) for f in (error, jax.jit(error)))
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:there :UserWarning", "ignore:only :UserWarning")
 @pytest.mark.parametrize(("name", "head"), in_turn(SMOOTH, ("whole", "head")), indirect=["head"])
 def test_moments_of_batches_are_those_of_rows(name, head, monkeypatch):

@@ -35,6 +35,7 @@ _FEWEST = 64  # the fewest groups that a program is compiled for
 # so each group has the same slopes whatever else is in the sum.
 _PART = 1 << 15
 _FEW = 1 << 14  # items; fewer are sorted sooner than the head that counts is found
+_NONE = np.zeros(0)
 
 
 class _Rows(NamedTuple):
@@ -43,6 +44,7 @@ class _Rows(NamedTuple):
     Attributes:
       n: the number of items; those below the head are in the first row.
       items: the items of the head, in ascending order.
+      below: the weights of the items below the head.
       bounds: `[rows + 1]`, where each row begins and ends among them.
       weights: `[rows]`, the total weight of each row.
       centred: `[rows]`, the derivative in the weight of an item, with that of the class held fixed.
@@ -51,6 +53,7 @@ class _Rows(NamedTuple):
 
     n: float
     items: OneClass
+    below: HostArray
     bounds: HostArray
     weights: HostArray
     centred: HostArray
@@ -120,8 +123,7 @@ def moments_on_host(
         variances: Any
         with np.errstate(all="ignore"):
             if known.decision is None:
-                head = _head(placed, chosen, arrays)
-                estimate, rows = _row_slopes(head, chosen, arrays)
+                estimate, rows = _row_slopes(placed, chosen, arrays, headed=True)
                 sizes, variances = map(tuple, zip(*map(_size_and_variance, rows), strict=True))
             else:
                 sizes = placed.negative.effective_size, placed.positive.effective_size
@@ -188,7 +190,7 @@ def units_on_host(
             values = [of_item(x.centred, x.mean, np.float64(x.n), _mean_weight(x)) for x in rows]
         estimate = np.nan if undefined else estimate
         units = np.full(items.scores.shape[-1], 0 * estimate)
-        for (_, of_class, bounds, *_), (value, less) in zip(rows, values, strict=True):
+        for (_, of_class, _, bounds, *_), (value, less) in zip(rows, values, strict=True):
             found = (value + 0 * estimate).repeat(bounds[1:] - bounds[:-1])
             found = found if of_class.weights is None else found * of_class.weights
             units[of_class.items] = found if less is None else found - less
@@ -228,7 +230,7 @@ def rows_of(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Itera
         scaled, _ = OneClass(*joined).near_one()
         slopes = shares * slope / scaled.weight
         bounds = np.cumsum([0, *(len(x.scores) for x in groups)])
-        rows.append(_rows(scaled, slopes, bounds, items.weight)._replace(mean=0.0))
+        rows.append(_rows(scaled, slopes, bounds, _NONE)._replace(mean=0.0))
     return decision.estimate, rows
 
 
@@ -247,12 +249,18 @@ def _value(chosen: Chosen, placed: Any, arrays: Options) -> Any:
     return chosen.metric.of_placements(placed, **chosen.options(arrays))
 
 
-def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, Iterable[_Rows]]:
-    """The value, and the rows of negatives and of positives, one class after the other."""
+def _row_slopes(
+    whole: OnHost, chosen: Chosen, arrays: Options, *, headed: bool = False
+) -> tuple[Any, Iterable[_Rows]]:
+    """The value, and the rows of negatives and of positives, one class after the other.
+
+    If `headed`, only the items that the metric depends on are sorted.
+    """
+    placed = _head(whole, chosen, arrays) if headed else whole
     positive, unit = placed.positives_ascending.near_one()
     negative, unit_of_negatives = placed.negatives_ascending.near_one()
     first = _first_of_groups(placed, joined=chosen.metric.of_roc_curve)
-    below, not_above = (x.take(first) for x in placed.places)
+    lower, not_above = (x.take(first) for x in placed.places)
     n, kind = len(first), counts_dtype(max(len(positive.scores), len(negative.scores)))
     bounds = np.zeros(n + 2, kind)
     bounds[1:-1], bounds[-1] = first, len(positive.scores)
@@ -266,7 +274,7 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
         part = slice(begin, min(begin + length, n))
         columns, size = np.zeros((5, length)), len(first[part])
         columns[0, :size] = of_groups[part]
-        columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, below)]
+        columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, lower)]
         columns[3:5, :size] = [sums.take(x[part]) for x in (bounds[2:], first)]
         estimate, slopes, in_totals = _slopes(columns, totals, arrays, chosen)
         by_totals += np.asarray(in_totals)
@@ -281,13 +289,15 @@ def _row_slopes(placed: OnHost, chosen: Chosen, arrays: Options) -> tuple[Any, I
         estimate = _value(chosen, placed, arrays)
 
     between = np.zeros(2 * n + 2, kind)
-    between[1:-1:2], between[2::2], between[-1] = below, not_above, len(negative.scores)
+    between[1:-1:2], between[2::2], between[-1] = lower, not_above, len(negative.scores)
     of_positives = (of_positives + by_totals[0]) * unit
     of_negatives = (of_negatives + by_totals[1]) * unit_of_negatives
 
     def of_classes() -> Iterator[_Rows]:
-        yield _rows(negative, of_negatives, between, placed.total_negatives)
-        yield _rows(positive, of_positives, bounds, placed.total_positives)
+        below = whole.negative.weights_below(placed.negative, unit_of_negatives)
+        yield _rows(negative, of_negatives, between, below)
+        below = whole.positive.weights_below(placed.positive, unit)
+        yield _rows(positive, of_positives, bounds, below)
 
     return float(estimate), of_classes()
 
@@ -333,28 +343,30 @@ def _spread(start: float, by_above: HostArray, by_not_below: HostArray) -> HostA
     return slopes
 
 
-def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, total: Any) -> _Rows:
+def _rows(items: OneClass, slopes: HostArray, bounds: HostArray, below: HostArray) -> _Rows:
     """The rows between the bounds, their slopes centred in place.
 
-    Without weights, the lowest row also has the items below the head.
+    The lowest row also has the items of the weights `below`.
     """
-    n, weights = len(items.scores), _sums(items, bounds)
-    if items.weights is None:
-        n = int(total)
-        weights[0] += n - len(items.scores)
+    weights = _sums(items, bounds)
+    weights[0] += below.sum()
     of_class = weights.sum()
     # Not BLAS's product, whose threads wait for JAX's.
     mean = np.einsum("i,i", slopes, weights) / of_class if of_class else 0.0
     slopes -= mean
-    return _Rows(n, items, bounds, weights, slopes, mean)
+    n = len(items.scores) + len(below)
+    return _Rows(n, items, below, bounds, weights, slopes, mean)
 
 
 def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
-    n, items, bounds, weights, centred, mean = rows
+    n, items, below, bounds, weights, centred, mean = rows
     size = total = weights.sum()
     weighted = items.weights is not None and total
-    squares = _sums(items._replace(weights=items.weights**2), bounds) if weighted else weights
+    squares = weights
+    if weighted:
+        squares = _sums(items._replace(weights=items.weights**2), bounds)
+        squares[0] += (below**2).sum()
     spread = np.einsum("i,i,i", squares, centred, centred)
     if weighted:
         size = total**2 / squares.sum()
