@@ -13,6 +13,7 @@ import numpy as np
 from jax import lax
 from jax.custom_derivatives import SymbolicZero
 
+from jaxmetrics._base.duals import Dual, constant
 from jaxmetrics._base.host import on_tpu
 from jaxmetrics._base.types import Array, HostArray
 
@@ -249,10 +250,10 @@ def _slopes_of_eigh(given: tuple[Array], slopes: tuple[Array]) -> tuple[Any, Any
 def within(x: Any, low: Any, high: Any) -> Array:
     """x, and the end of its range that it is beyond by rounding; the slopes stay those of x."""
     library = namespace(x)
-    clipped: Array = library.clip(x, low, high)
-    if library is np:
+    clipped: Array = library.clip(as_constant(x), low, high)
+    if isinstance(x, np.ndarray | np.generic):
         return clipped
-    found: Array = x + lax.stop_gradient(clipped - x)
+    found: Array = x + (clipped - as_constant(x))
     return found
 
 
@@ -264,14 +265,14 @@ def default_float() -> Any:
 def namespace(*arrays: Any) -> Any:
     """`numpy` if all are NumPy's arrays or numbers, `jax.numpy` otherwise, also for traced ones."""
     for x in arrays:
-        if not isinstance(x, (np.ndarray, np.generic)):
+        if not isinstance(x, (np.ndarray, np.generic, Dual)):
             return jnp
     return np
 
 
 def as_constant(x: Any) -> Any:
-    """x without a derivative; NumPy's have none."""
-    return x if namespace(x) is np else lax.stop_gradient(x)
+    """x without a derivative."""
+    return constant(x) if namespace(x) is np else lax.stop_gradient(x)
 
 
 def is_inexact(leaf: Any) -> bool:

@@ -1,8 +1,8 @@
 """Moments and influence of metrics of placements by NumPy, of concrete data in the CPU's memory.
 
 All negatives between two neighbouring positives have the same influence, and so have all that tie
-with one positive. A compiled program differentiates the metric in the placements of the positives,
-and NumPy adds up these slopes, which gives those in the weights of rows of items.
+with one positive. The slopes of the metric in the placements of the positives are added up, which
+gives those in the weights of rows of items.
 """
 
 from __future__ import annotations
@@ -12,13 +12,12 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from jaxmetrics._base import numerics, varying
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base import numerics
+from jaxmetrics._base.duals import value_and_slopes
 from jaxmetrics._base.merging import counts_dtype
-from jaxmetrics._base.types import Array, HostArray, Items
+from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.host_placements import OnHost
 from jaxmetrics._roc.host_rows import of_each_row
@@ -30,9 +29,8 @@ from jaxmetrics.inference._intervals.rules import Moments
 
 SHORT = 1 << 14  # items; many rows of a batch with fewer take less time in one program
 FEW_ROWS = 512  # up to so many take less time here than the first call of such a program
-_FEWEST = 64  # the fewest groups that a program is compiled for
-# The most groups; more are differentiated in parts. A metric is linear in the sum over all groups,
-# so each group has the same slopes whatever else is in the sum.
+# Groups whose arrays stay in the cache; more are differentiated in parts. A metric is linear in the
+# sum over all groups, so each group has the same slopes whatever else is in the sum.
 _PART = 1 << 15
 _FEW = 1 << 14  # items; fewer are sorted sooner than the head that counts is found
 _NONE = np.zeros(0)
@@ -62,7 +60,7 @@ class _Rows(NamedTuple):
 
 @dataclass(frozen=True)
 class GroupsOfPositives:
-    """Placements of groups of positives, in one array with respect to which JAX differentiates.
+    """Placements of groups of positives, as variables to differentiate in, JAX's or `duals`.
 
     Attributes:
       columns: `[5, groups]`, the weights of the groups, above, not_below, positives_above and
@@ -72,7 +70,7 @@ class GroupsOfPositives:
 
     columns: Any
     totals: Any
-    library = jnp
+    library = property(lambda self: numerics.namespace(self.columns[0]))
     slack = numerics.SLACK
 
     above = property(lambda self: self.columns[1])
@@ -83,18 +81,21 @@ class GroupsOfPositives:
     total_negatives = property(lambda self: self.totals[1])
 
     def total(self, of_each: Any) -> Any:
-        return jnp.sum(self.columns[0] * of_each, axis=-1)
+        return self.library.sum(self.columns[0] * of_each, axis=-1)
 
     def near_one(self, *, together: bool = False) -> GroupsOfPositives:
-        units = numerics.power_near(jnp.max(self.totals) if together else self.totals)
-        units = jnp.broadcast_to(units, 2)
-        return GroupsOfPositives(self.columns / units[_CLASSES, None], self.totals / units)
+        positives, negatives = map(numerics.as_constant, self.totals)
+        if together:
+            positives = negatives = self.library.maximum(positives, negatives)
+        units = [numerics.power_near(x) for x in (positives, negatives)]
+        columns = [x / units[of] for x, of in zip(self.columns, _CLASSES, strict=True)]
+        return GroupsOfPositives(columns, [x / u for x, u in zip(self.totals, units, strict=True)])
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
         return function(self)
 
 
-_CLASSES = np.array([0, 1, 1, 0, 0])  # the entry of `totals` for each column: 0 is the positives
+_CLASSES = 0, 1, 1, 0, 0  # the entry of `totals` for each column: 0 is the positives
 
 
 @dataclass(frozen=True)
@@ -256,6 +257,12 @@ def _row_slopes(
 
     If `headed`, only the items that the metric depends on are sorted.
     """
+
+    def value(columns: Any, totals: Any) -> Any:
+        return _value(chosen, GroupsOfPositives(columns, totals), arrays)
+
+    if any(x.ndim for x in arrays.values()):
+        chosen.refuse_several(arrays, 1)
     placed = _head(whole, chosen, arrays) if headed else whole
     positive, unit = placed.positives_ascending.near_one()
     negative, unit_of_negatives = placed.negatives_ascending.near_one()
@@ -267,25 +274,24 @@ def _row_slopes(
     of_groups = _sums(placed.positives_ascending, bounds)[1:]
     sums = placed.positives_ascending.from_here()
     totals = np.array([placed.total_positives, placed.total_negatives], np.float64)
-    length = min(max(_FEWEST, numerics.next_power_of_two(n)), _PART)
     of_negatives, of_positives, so_far = np.zeros(2 * n + 1), np.zeros(n + 1), 0.0
     by_totals = np.zeros(2)
-    for begin in range(0, max(n, 1), length):
-        part = slice(begin, min(begin + length, n))
-        columns, size = np.zeros((5, length)), len(first[part])
-        columns[0, :size] = of_groups[part]
-        columns[1:3, :size] = [placed.weight_from(x[part]) for x in (not_above, lower)]
-        columns[3:5, :size] = [sums.take(x[part]) for x in (bounds[2:], first)]
-        estimate, slopes, in_totals = _slopes(columns, totals, arrays, chosen)
-        by_totals += np.asarray(in_totals)
-        by_weight, *by_placement = np.asarray(slopes)[:, :size]
+    for begin in range(0, max(n, 1), _PART):
+        end = min(begin + _PART, n)
+        part = slice(begin, end)
+        columns = np.empty((5, end - begin))
+        columns[0] = of_groups[part]
+        columns[1:3] = [placed.weight_from(x[part]) for x in (not_above, lower)]
+        columns[3:5] = [sums.take(x[part]) for x in (bounds[2:], first)]
+        estimate, slopes, in_totals = value_and_slopes(value, columns, totals)
+        by_totals += in_totals
+        by_weight, *by_placement = slopes
         by_negatives, by_positives = by_placement[:2], by_placement[2:]
-        rows = slice(2 * begin, 2 * begin + 2 * size + 1)
-        of_negatives[rows] = _spread(of_negatives[2 * begin], *by_negatives)
+        of_negatives[2 * begin : 2 * end + 1] = _spread(of_negatives[2 * begin], *by_negatives)
         spread = _spread(so_far, *by_positives)
-        of_positives[begin + 1 : begin + size + 1] = by_weight + spread[1::2]
+        of_positives[begin + 1 : end + 1] = by_weight + spread[1::2]
         so_far = spread[-1]
-    if n > length:
+    if n > _PART:
         estimate = _value(chosen, placed, arrays)
 
     between = np.zeros(2 * n + 2, kind)
@@ -376,18 +382,3 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
         spread += mean**2 * (squares.sum() - total**2 / n)
         spread = spread_of_weights(spread, mean, squares.sum())
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread
-
-
-@double_program("chosen")
-def _slopes(
-    columns: Array, totals: Array, arrays: Options, chosen: Chosen
-) -> tuple[Array, Array, Array]:
-    """The value of the metric, and its derivatives in the columns and in the totals."""
-
-    def value(columns: Array, totals: Array) -> Array:
-        return jnp.asarray(_value(chosen, GroupsOfPositives(columns, totals), arrays), jnp.float64)
-
-    estimate, pull_back = varying.vjp(value, columns, totals)
-    chosen.refuse_shapes(estimate)
-    slopes, by_totals = pull_back(jnp.ones(()))
-    return estimate, slopes, by_totals
