@@ -203,8 +203,7 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
     known = numerics.root(library.where(variances > least, variances, 0.0))
     scale = numerics.divide(errors, known, 0.0)
     alone = library.eye(len(errors), dtype=bool)
-    found: Array = library.where(alone, errors**2, covariance * scale * scale[:, None])
-    return found
+    return library.where(alone, errors**2, covariance * scale * scale[:, None])
 
 
 @library_program()
@@ -213,8 +212,7 @@ def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[
     library = numerics.namespace(estimate, covariance.total)
 
     def padded(x: Array) -> Array:
-        found: Array = library.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)])
-        return found
+        return library.pad(x, [(0, 0)] * (x.ndim - 2) + [(0, 1), (0, 1)])
 
     estimate = estimate.astype(np.float64)
     # The rounding of a perfect model would be beyond its limits, which leave no room.

@@ -58,8 +58,7 @@ class Margins(NamedTuple):
         return _interpolated(self.sizes, self._quantiles(), distance)
 
     def _quantiles(self) -> Array:
-        found: Array = numerics.namespace(self.sizes).broadcast_to(self.quantiles, self.sizes.shape)
-        return found
+        return numerics.namespace(self.sizes).broadcast_to(self.quantiles, self.sizes.shape)
 
 
 def _interpolated(x: Array, y: Array, at: Array) -> Array:
@@ -74,8 +73,7 @@ def _interpolated(x: Array, y: Array, at: Array) -> Array:
         return lower, upper
 
     (x0, x1), (y0, y1) = ends(x), ends(y)
-    found: Array = y0 + numerics.divide(at - x0, x1 - x0, 0.0) * (y1 - y0)
-    return found
+    return y0 + numerics.divide(at - x0, x1 - x0, 0.0) * (y1 - y0)
 
 
 class ByLevel(NamedTuple):

@@ -125,8 +125,7 @@ def _clustered_share(ids: Array, values: Array, parts: tuple[Array, ...]) -> Clu
     library = numerics.namespace(values, *parts)
 
     def sums(x: Array) -> Array:
-        total: Array = library.sum(x, axis=-1, keepdims=True)
-        return total
+        return library.sum(x, axis=-1, keepdims=True)
 
     off = [
         part * (values - numerics.divide(sums(part * values), sums(part), 0.0)) for part in parts
@@ -210,14 +209,12 @@ def clustered_size(items: Items, ids: Array, share: Array, of_negatives: bool) -
             unbiased = spread * n_clusters / library.maximum(n_clusters - 1, 1)
             inflated = numerics.divide(unbiased, above * (1 - above) * total**2, 0.0)
             most.append(numerics.divide(library.ones_like(inflated), inflated, library.inf))
-        found: Array = functools.reduce(library.minimum, most) * (1 + _ROUNDING)
-        return found
+        return functools.reduce(library.minimum, most) * (1 + _ROUNDING)
 
     weights = negatives if of_negatives else positives
     scores = library.where(weights > 0, items.scores.astype(np.float64), -np.inf)
     shares = library.stack([share, 0 * share + 0.5], axis=-1)
-    found: Array = library.vectorize(of_row, signature="(n),(n),(k)->()")(scores, weights, shares)
-    return found
+    return library.vectorize(of_row, signature="(n),(n),(k)->()")(scores, weights, shares)
 
 
 @library_program()
@@ -228,8 +225,7 @@ def likely_shares(size: Array, share: Array, level: Array) -> Array:
     """
     chances = [(1 + side * level) / 2 for side in (-1, 1)]
     fewest, most = binomial_quantiles(chances, size, share + 0 * size)
-    shares: Array = numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
-    return shares
+    return numerics.namespace(size).stack([fewest / size, (most + 1) / size], axis=-1)
 
 
 @library_program("of_negatives")
@@ -257,8 +253,7 @@ def order_statistics(items: Items, ids: Array | None, shares: Array, of_negative
             next_level = _next_level(scores, units, weights + others > 0, found[0])
             found = library.stack([next_level, found[1]])
         found = library.where(shares > 1, -np.inf, found)
-        limits: Array = library.where(shares > 0, found, np.inf)
-        return limits
+        return library.where(shares > 0, found, np.inf)
 
     rows = library.vectorize(of_row, signature="(n),(n),(n),(k)->(k)")
     both = (negatives, positives) if of_negatives else (positives, negatives)
@@ -271,8 +266,7 @@ def _next_level(scores: Array, units: Array, counted: Array, score: Array) -> Ar
     library = numerics.namespace(scores, score)
     here = (scores == score) & counted
     first, last = _ends(units, here)
-    found: Array = library.where(first < last, _ends(scores, (scores > score) & counted)[0], score)
-    return found
+    return library.where(first < last, _ends(scores, (scores > score) & counted)[0], score)
 
 
 def _ends(values: Array, which: Array) -> tuple[Array, Array]:

@@ -70,8 +70,7 @@ def of_rates(items: Items, clusters: Clusters | None, fpr: HostArray, level: flo
         return Band(*map(as_default, _of_rates(items, ids, fpr, level, n_clusters)))
     with np.errstate(all="ignore"):
         rows = [_of_row(x, ids, fpr, level, n_clusters) for x in found.rows]
-    whole: Band = in_jax(rows, found.batch, items.scores, numerics.default_float())
-    return whole
+    return in_jax(rows, found.batch, items.scores, numerics.default_float())
 
 
 @double_program("level", "n_clusters")

@@ -51,5 +51,4 @@ def in_dtype(threshold: Any, dtype: Any) -> Any:
 def _where_defined(items: Items, threshold: Array) -> Array:
     """A threshold that is given, in rows without a valid score that is NaN."""
     library, threshold = numerics.namespace(items.scores, threshold), threshold.astype(np.float64)
-    found: Array = library.where(undefined(items), library.nan, threshold)
-    return found
+    return library.where(undefined(items), library.nan, threshold)

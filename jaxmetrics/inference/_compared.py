@@ -127,8 +127,7 @@ class Comparison(Result):
             chosen = np.broadcast_to(both_ways if directed else one_way, shape).ravel()
 
         def flat(values: Any) -> HostArray:
-            found: HostArray = np.broadcast_to(np.asarray(values), shape).ravel()[chosen]
-            return found
+            return np.broadcast_to(np.asarray(values), shape).ravel()[chosen]
 
         parts = {name: getattr(self, name) for name in _PAIRWISE}
         parts = {name: flat(x) for name, x in parts.items() if x is not None}
@@ -304,8 +303,7 @@ def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str,
         half = t_survival(library.abs(z), pairs.df) / 2
         found = library.where(z > 0, half, 1 - half)
         surely = library.where(distance > 0, 0.0, 1.0)
-        decided: Array = library.where(pairs.error == 0, surely, found)
-        return decided
+        return library.where(pairs.error == 0, surely, found)
 
     below = beyond(difference + margin)
     above = below.T  # column minus row

@@ -243,5 +243,4 @@ def _covariance_of(replicates: Array) -> Array:
     kept = library.where(lost, 0, kept)
     centred = library.where(defined, kept - library.sum(kept, axis=0) / count, 0)
     covariance = centred.T @ centred / (count - 1)
-    found: Array = library.where(lost | lost[:, None], library.nan, covariance)
-    return found
+    return library.where(lost | lost[:, None], library.nan, covariance)

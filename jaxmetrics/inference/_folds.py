@@ -204,5 +204,4 @@ def _of_mean(distance: HostArray, room: HostArray, n: int) -> HostArray:
     A fold at an end of the range has no distance of its own there. And the asymmetry of the limits
     of a fold is smaller by sqrt(n) in the mean. One fold alone keeps its limits.
     """
-    found: HostArray = distance + (1 - n**-0.5) * np.maximum(room - distance, 0.0)
-    return found
+    return distance + (1 - n**-0.5) * np.maximum(room - distance, 0.0)

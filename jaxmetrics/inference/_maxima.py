@@ -72,8 +72,7 @@ class Maximum(NamedTuple):
         distinct, index = np.unique(t, return_inverse=True)  # a pair of models is there twice
         parts = np.array_split(distinct, -(-distinct.size * self.lengths.size // _AT_ONCE) or 1)
         found: Any = np.concatenate(in_threads(self._survival, parts))
-        chances: Array = found[index].reshape(t.shape)
-        return chances
+        return found[index].reshape(t.shape)
 
     def quantile(self, level: Any) -> Array:
         """The t with P(max > t) = 1 - level; 0 if P(max > 0) is smaller than that.
@@ -119,20 +118,17 @@ class Maximum(NamedTuple):
         some = self._mean(self.lengths > 0) > chance
         start = library.log(start)
         found, *_ = _repeated(library, step, (start, library.full_like(start, -40.0), end))
-        quantile: Array = library.where(some, library.exp(found), 0.0)
-        return quantile
+        return library.where(some, library.exp(found), 0.0)
 
     def _half_square(self, t: Array) -> Array:
         """t^2 / (2 l^2), the argument of Q, at most _FURTHEST."""
         library = numerics.namespace(t, self.lengths)
         x = numerics.divide(t[..., None], self.lengths, np.inf)
         # Not the minimum of a square, whose slope at infinity is NaN.
-        half: Array = library.minimum(x, math.sqrt(2 * _FURTHEST)) ** 2 / 2
-        return half
+        return library.minimum(x, math.sqrt(2 * _FURTHEST)) ** 2 / 2
 
     def _mean(self, x: Array) -> Array:
-        mean: Array = numerics.namespace(x).sum(x * self.shares.astype(self.lengths.dtype), axis=-1)
-        return mean
+        return numerics.namespace(x).sum(x * self.shares.astype(self.lengths.dtype), axis=-1)
 
 
 def _repeated(library: Any, step: Callable[[Any], Any], start: tuple[Array, ...]) -> Any:
@@ -198,8 +194,7 @@ def _signs(vectors: Array) -> Array:
     size = library.abs(vectors)
     first = library.argmax(size > _NOT_SMALL * library.max(size, axis=0), axis=0)
     found = library.take_along_axis(vectors, first[None], axis=0)
-    signs: Array = library.where(found[0] < 0, -1.0, 1.0)
-    return signs
+    return library.where(found[0] < 0, -1.0, 1.0)
 
 
 def _grouped(lengths: Array) -> Array:
@@ -212,15 +207,13 @@ def _grouped(lengths: Array) -> Array:
         part = ascending[..., begin : begin + n * size]
         groups.append(library.mean(part.reshape(*lengths.shape[:-1], n, size), axis=-1))
         begin += n * size
-    found: Array = library.concatenate(groups, axis=-1)
-    return found
+    return library.concatenate(groups, axis=-1)
 
 
 @jax.custom_jvp
 def _ascending(lengths: Array) -> Array:
     """Floats of 0 or more in order, as integers, whose sort a TPU compiles faster by seconds."""
-    found: Array = sort(lengths.view(np.int32)).view(np.float32)
-    return found
+    return sort(lengths.view(np.int32)).view(np.float32)
 
 
 @_ascending.defjvp
@@ -241,5 +234,4 @@ def _points(dimensions: int) -> HostArray:
         root = (1 + root) ** (1 / (dimensions + 1))
     steps = root ** -np.arange(1.0, dimensions + 1)
     uniform = (0.5 + steps[:, None] * np.arange(1.0, N_POINTS + 1)) % 1
-    found: HostArray = scipy.special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))
-    return found
+    return scipy.special.ndtri(np.clip(uniform, 1e-12, 1 - 1e-12))

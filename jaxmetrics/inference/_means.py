@@ -93,8 +93,7 @@ def sample_of_values(items: Items, clusters: Clusters | None) -> Sample:
     """The moments of checked values, or of the means of their clusters."""
     *given, within = _units(items, clusters)
     units: Any = at_hand(*given)
-    found: Sample = near_tree(moments_of_sample(*units, numerics.default_float(), within))
-    return found
+    return near_tree(moments_of_sample(*units, numerics.default_float(), within))
 
 
 @on_any_mesh
@@ -219,8 +218,7 @@ def _units(items: Items, clusters: Clusters | None) -> _Units:
         return _Units(items.scores, items.weights, items.where)
     ids, n_clusters = clusters
     given = at_hand(items.scores, items.weights, items.where)
-    found: _Units = _means_of_clusters(*given, ids, n_clusters)
-    return found
+    return _means_of_clusters(*given, ids, n_clusters)
 
 
 @library_program("n_clusters")
@@ -243,8 +241,7 @@ def _means_of_clusters(
 def _moments_of(*given: HostOrDeviceArray | None) -> Means:
     """`_moments` of values, weights and validity."""
     there: Any = at_hand(*given)
-    found: Means = near_tree(_moments(*there))
-    return found
+    return near_tree(_moments(*there))
 
 
 @library_program()

@@ -82,8 +82,7 @@ class Pairs(NamedTuple):
         above = self.below._replace(sizes=self.below.sizes.swapaxes(0, 1))
         size = library.abs(distance)
         found = library.where(distance > 0, self.below.reaches(size), -above.reaches(size))
-        chosen: Array = library.where(self.error == 0, otherwise, found)
-        return chosen
+        return library.where(self.error == 0, otherwise, found)
 
     def drawn_parts(self, normal: Array) -> Array:
         """Draws `[parts, draws]` of the estimated variance of each part over the true variance.
@@ -105,8 +104,7 @@ def _drawn_parts(normal: Array, *sizes: Array) -> Array:  # of float32 on TPUs
     log_mass = library.log(functions.ndtr(normal)) + functions.gammaln(half + 1)
     x = library.exp(log_mass / half)
     in_tail = x * library.exp(library.minimum(x / (half + 1), 1.0)) / half
-    drawn: Array = library.maximum(root * root * root, in_tail)
-    return drawn
+    return library.maximum(root * root * root, in_tail)
 
 
 @library_program("fixed")
@@ -192,8 +190,7 @@ def pairs_of(
 def only_number(size: Any) -> Array:
     """The first number of an array, such as a size shaped to broadcast."""
     library = numerics.namespace(size)
-    found: Array = library.ravel(library.asarray(size, np.float64))[0]
-    return found
+    return library.ravel(library.asarray(size, np.float64))[0]
 
 
 class _Window(NamedTuple):
@@ -276,8 +273,7 @@ def _draws_of_pairs(units: Means, items: Means, within: Within, variance: Array)
     found = library.clip(numerics.divide(independent, variance, 0.0), units.n, items.n)
     own = library.diagonal(units.covariance)
     fewest = draws_of_clusters(units.estimate, own, units.n, units.df, within)
-    draws: Array = library.maximum(found, library.minimum(fewest[:, None], fewest[None, :]))
-    return draws
+    return library.maximum(found, library.minimum(fewest[:, None], fewest[None, :]))
 
 
 def _of_sparse(estimate: Array, biased: Array, n: Array, is_share: Array, apart: Array) -> Array:
@@ -297,8 +293,7 @@ def _of_sparse(estimate: Array, biased: Array, n: Array, is_share: Array, apart:
     total = n + added
     mean = numerics.divide(n * square + is_share, n * apart + is_share, 0.0)
     square = (n * square + added * mean) / total
-    found: Array = numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
-    return found
+    return numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
 
 
 @library_program()
@@ -309,8 +304,7 @@ def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
     mine = is_value[:, None] != is_value
 
     def extended(x: Array) -> Array:
-        found: Array = library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
-        return found
+        return library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
 
     own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
     quantiles = limits.below.quantiles
@@ -342,8 +336,7 @@ def _unseen(share: Array, n: Array, moves: Any) -> Array:
     library = numerics.namespace(share, n)
     fewest = library.where(moves, n * library.minimum(share, 1 - share), np.inf)
     few = lacking(fewest, _FEWEST)
-    found: Array = library.maximum(few, few.T)
-    return found
+    return library.maximum(few, few.T)
 
 
 def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: Any) -> Array:
@@ -360,8 +353,7 @@ def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: Any) -> 
     deviations = library.sqrt(library.where(moves, variances, 1.0))
     together = deviations * deviations.T
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
-    found: Array = u + u.T - 2 * r * numerics.root(u * u.T)
-    return found
+    return u + u.T - 2 * r * numerics.root(u * u.T)
 
 
 def differences_of(estimate: Any, standard_error: Array) -> Array:
@@ -375,16 +367,14 @@ def differences_of(estimate: Any, standard_error: Array) -> Array:
     alike = (standard_error == 0) & (
         library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
     )
-    found: Array = library.where(alike, 0.0, rows - columns)
-    return found
+    return library.where(alike, 0.0, rows - columns)
 
 
 def of_differences(covariance: Array) -> Array:
     """The variances of the differences of all pairs."""
     library = numerics.namespace(covariance)
     variances = library.diagonal(covariance)
-    found: Array = variances[:, None] + variances[None, :] - 2 * covariance
-    return found
+    return variances[:, None] + variances[None, :] - 2 * covariance
 
 
 def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:

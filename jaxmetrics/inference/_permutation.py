@@ -55,8 +55,7 @@ class PermutationTest(Result):
         }
 
         def of_pairs(values: Any) -> HostArray:
-            found: HostArray = np.broadcast_to(values, shape)[chosen]
-            return found
+            return np.broadcast_to(values, shape)[chosen]
 
         both = {"estimate": estimate[..., None], "minus_estimate": estimate[..., None, :]}
         columns = [
@@ -213,5 +212,4 @@ def _ranks(items: Items) -> Array:
         ranks = jax.vmap(as_given)(jax.vmap(of_keys)(order.keys), order.item)
     exact = 2 * ranks.shape[-1] <= 2 ** (np.finfo(np.float32).nmant + 1)
     ranks = ranks.astype(np.float32 if exact else np.float64)
-    found: Array = numerics.namespace(ranks).where(items.scores == items.scores, ranks, np.nan)
-    return found
+    return numerics.namespace(ranks).where(items.scores == items.scores, ranks, np.nan)

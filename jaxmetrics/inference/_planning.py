@@ -227,8 +227,7 @@ def width_of(errors: Errors, pilot: Pilot, level: Any) -> Array:
     library = numerics.namespace(error, df)
     share = library.clip((pilot.estimate - low) / (high - low), 1e-9, 1 - 1e-9)
     limits = on_logit(share, (error / (high - low)) ** 2, df, level)
-    width: Array = (limits[1] - limits[0]) * (high - low)
-    return width
+    return (limits[1] - limits[0]) * (high - low)
 
 
 def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
@@ -256,8 +255,7 @@ def smallest(enough: Callable[[Array], Array], shape: tuple[int, ...]) -> Array:
     else:
         ends = varying.fori_loop(0, _BITS // bits, narrowed, jax.tree.map(jnp.asarray, ends))
     found = library.where(least, FEWEST, library.exp(ends[1]))
-    reached: Array = library.where(most, found, library.inf)
-    return reached
+    return library.where(most, found, library.inf)
 
 
 def aim_in_words(level: float, power: Any, paired: bool, **asked: Any) -> tuple[str, ...]:

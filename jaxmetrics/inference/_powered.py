@@ -273,8 +273,7 @@ def _monotone(keys: Array, parts: Array) -> Array:
         """For each item, what all items of its tie add to `sums`, made non-decreasing by tie."""
         so_far = cumulative.running_maximum(library.where(last, sums, 0))
         ends = cumulative.running_minimum(library.where(last, sums, np.inf)[..., ::-1])[..., ::-1]
-        found: Array = ends - library.concatenate([none, so_far[..., :-1]], -1)
-        return found
+        return ends - library.concatenate([none, so_far[..., :-1]], -1)
 
     sums, gains = cumulative.cumulated(parts), library.maximum(parts, 0)
     none = library.zeros_like(sums[..., :1])
@@ -368,8 +367,7 @@ def _known_labels(labels: ArrayLike, known: HostOrDeviceArray) -> HostOrDeviceAr
     if is_concrete(known) and kind == "O":
         labels = np.where(as_numpy(known), np.asarray(labels, object), 0).tolist()
     array = near(checks.as_array("labels", labels))
-    found: HostOrDeviceArray = numerics.namespace(array, near(known)).where(near(known), array, 0)
-    return found
+    return numerics.namespace(array, near(known)).where(near(known), array, 0)
 
 
 def _check_shares(

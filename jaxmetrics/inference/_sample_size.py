@@ -314,8 +314,7 @@ def _needed(
         errors = at(size)
         if isinstance(goal, Effect):
             return _power_at(errors, pilot, goal, level, kind) >= wanted
-        narrow: Array = width_of(errors, pilot, level) <= goal
-        return narrow
+        return width_of(errors, pilot, level) <= goal
 
     study = _study(held, _whole(smallest(enough, shape)), ratio)
     whole = study._replace(negatives=_whole(study.negatives))
@@ -326,10 +325,7 @@ def _needed(
     error = _ERRORS[kind](pilot, study.times(held)).standard_error
     one = library.ones(shape)
     undefined = library.isnan(_ERRORS[kind](pilot, Times(one, one)).error)
-    found: tuple[Held, Array] = jax.tree.map(
-        lambda x: library.where(undefined, library.nan, x), (whole, error)
-    )
-    return found
+    return jax.tree.map(lambda x: library.where(undefined, library.nan, x), (whole, error))
 
 
 def _study(held: Held, size: Array, ratio: Array | None = None) -> Held:
@@ -344,8 +340,7 @@ def _study(held: Held, size: Array, ratio: Array | None = None) -> Held:
 
 
 def _whole(size: Array) -> Array:
-    found: Array = numerics.namespace(size).ceil(size * (1 - _ROUNDING))
-    return found
+    return numerics.namespace(size).ceil(size * (1 - _ROUNDING))
 
 
 @library_program("kind")

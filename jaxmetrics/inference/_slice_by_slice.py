@@ -125,8 +125,7 @@ def influence_in_slices(
         sums, alone = near_tree(sums_and_items(metric, part.items, part.clusters))
         variances, draws = variances_and_draws(sums, alone)
         covariance = covariance_of_clusters(sums, draws) if with_covariance else None
-        found: Influence = near_tree(Influence(sums, variances, draws, covariance))
-        return found
+        return near_tree(Influence(sums, variances, draws, covariance))
 
     return [*map(of_slice, slices)]
 

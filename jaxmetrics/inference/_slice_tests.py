@@ -164,16 +164,14 @@ def from_rest(
         low, high = (np.abs(estimate[..., None] - x) for x in limits)
 
         def mean(values: HostArray) -> HostArray:
-            found: HostArray = _others(np.where(known, weights * values, 0)) / others
-            return found
+            return _others(np.where(known, weights * values, 0)) / others
 
         def root(own: HostArray, values: HostArray) -> HostArray:
             """sqrt(own^2 + sum of (share value)^2), with shares of the weight of the others."""
             parts = np.where(known[..., None], weights[..., None] * values, 0.0)
             if correlation is not None:
                 return _root(own, parts, others[..., None], correlation)
-            found: HostArray = np.hypot(own, np.sqrt(_others(parts**2)) / others[..., None])
-            return found
+            return np.hypot(own, np.sqrt(_others(parts**2)) / others[..., None])
 
         rest = mean(estimate)
         difference = np.where(known, estimate - rest, np.nan)

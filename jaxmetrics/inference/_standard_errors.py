@@ -170,8 +170,7 @@ def standard_error(
         return as_default(error_of_clusters(metric, items, ids)[1])
     chosen, arrays = choose(metric)
     chosen.refuse_tree(arrays, items.scores.shape[-1])
-    found: Array = resampled(metric, items, request).standard_error
-    return found
+    return resampled(metric, items, request).standard_error
 
 
 @takes_metric

@@ -155,12 +155,10 @@ def _of_cluster(group: Array, distance: Array, added: Array) -> Array:
     group = group[order]
     sums = _from_start(added[order])[:-1]
     sums = sums - sums[library.searchsorted(group, group)]
-    found: Array = sums[library.argsort(order)]
-    return found
+    return sums[library.argsort(order)]
 
 
 def _from_start(values: Array) -> Array:
     """The running sums `[n + 1]`, of which the first is 0."""
     library = numerics.namespace(values)
-    found: Array = library.concatenate([library.zeros(1), cumulative.cumulated(values)])
-    return found
+    return library.concatenate([library.zeros(1), cumulative.cumulated(values)])

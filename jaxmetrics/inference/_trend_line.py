@@ -45,8 +45,7 @@ def fit_line(
         most = library.maximum(library.min(n_clusters) - 1, 1)
 
     def total(x: Array) -> Array:
-        found: Array = library.sum(x, axis=0)
-        return found
+        return library.sum(x, axis=0)
 
     def variance_of(shares: Array) -> Array:
         """Of the sum of the values times the shares; 0 where it is the rounding of 0."""
@@ -55,14 +54,12 @@ def fit_line(
             return total(parts**2)
         found = total(parts * total(correlation * parts[:, None]))
         least = numerics.SLACK * total(abs(parts)) ** 2
-        positive: Array = library.where(found > least, found, 0.0 * found)
-        return positive
+        return library.where(found > least, found, 0.0 * found)
 
     def degrees(parts: Array) -> Array:
         """Those of a sum of independent parts of a variance, by Satterthwaite."""
         found = numerics.divide(total(parts) ** 2, total(parts**2 / df_of_slice), np.inf)
-        fewer: Array = library.minimum(found, most)
-        return fewer
+        return library.minimum(found, most)
 
     whole = total(h)
     moved = library.where(used, at, 0.0)

@@ -108,8 +108,7 @@ def best_points(
         best = jax.tree.map(lambda x: jnp.take_along_axis(x, group, axis=0)[0], ends.best)
         last = jax.tree.map(lambda x: x[-1], ends)
         best = _Flagged(best.threshold, *map(whole, best[1:], last.so_far[1:]))
-        found: _Search = last._replace(best=best)
-        return found
+        return last._replace(best=best)
 
     start, way = _Search(none, first, none, zero), (starts, together)
     every, _, best, _ = scanned(cell, start, drawn, cells, columns, *way, tied=tied)

@@ -210,8 +210,7 @@ def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replica
         each = [resample_items(metric, _as_one(row), request) for row in rows]
         library = np if all(isinstance(x, np.ndarray) for x in jax.tree.leaves(each)) else jnp
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
-    shaped: Replicates = jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
-    return shaped
+    return jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
 
 
 def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:

@@ -78,8 +78,7 @@ def rates_of(total: Array, fill: Array) -> Array:
     library = namespace(total, fill)
     n = library.maximum(total.astype(np.float64), 1)
     lower = 1 - library.minimum(1, _MARGIN / library.sqrt(n))
-    rates: Array = library.where(fill, lower, 1.0)
-    return rates
+    return library.where(fill, lower, 1.0)
 
 
 def draw(source: Sampler, first: Array, n: int, resampling: str) -> Draws:

@@ -224,11 +224,9 @@ def _area_of_counts(
         here = jax.tree.map(lambda x: x.astype(jnp.float64), here)
         between = here.negatives * before.positives
         here = here._replace(area=here.area + between)
-        found: Curves = jax.tree.map(jnp.add, before, here)
-        return found
+        return jax.tree.map(jnp.add, before, here)
 
-    found: Curves = varying.fori_loop(0, tiles_of(cells.head), tile, start)
-    return found
+    return varying.fori_loop(0, tiles_of(cells.head), tile, start)
 
 
 def _tied_pairs(drawn: Drawn, cells: Cells, mixed: Mixed) -> Array:

@@ -48,8 +48,7 @@ MANY = 1 << 20
 @jax.jit
 def words_of(key: Array) -> Array:
     """Two words `[2]` from any JAX key."""
-    words: Array = jax.random.bits(key, (2,), jnp.uint32)
-    return words
+    return jax.random.bits(key, (2,), jnp.uint32)
 
 
 @jax.jit
@@ -167,8 +166,7 @@ def _poisson_chances(mean: Array, counts: Array) -> Array:
     factors = library.maximum(library.arange(MAX_SIZE + BUCKETS + 1.0), 1)
     log_factorial = cumulated(library.log(factors))
     safe = library.maximum(mean, 1e-300)[..., None]
-    found: Array = library.exp(counts * library.log(safe) - safe - log_factorial[counts])
-    return found
+    return library.exp(counts * library.log(safe) - safe - log_factorial[counts])
 
 
 def _alias_tables(chance: Array, bits: int) -> Array:
@@ -196,8 +194,7 @@ def _alias_tables(chance: Array, bits: int) -> Array:
 
     def find(sums: Array, of: Array, side: str = "left") -> Array:
         at = library.searchsorted((sums + apart).ravel(), (of + apart).ravel(), side=side)
-        found: Array = at.reshape(of.shape) - first
-        return found
+        return at.reshape(of.shape) - first
 
     poured_from = find(surplus, missing - lack, side="right")
     exhausted_at = library.minimum(find(missing, surplus), buckets - 1)
@@ -210,15 +207,13 @@ def _alias_tables(chance: Array, bits: int) -> Array:
     itself = threshold == full
     alias = library.where(itself, library.arange(buckets), alias)
     threshold = library.where(itself, full - 1, threshold)
-    found: Array = ((threshold << bits) | alias).astype(np.uint32)
-    return found
+    return ((threshold << bits) | alias).astype(np.uint32)
 
 
 def entry(tables: Array, table: Array, word: Array, bits: int) -> Array:
     """The entry of a word in one of the alias tables `[tables * 2^bits]`."""
     at = (table.astype(jnp.uint32) << np.uint32(bits)) + (word >> np.uint32(32 - bits))
-    found: Array = entries_at(tables, at.astype(jnp.int32))
-    return found
+    return entries_at(tables, at.astype(jnp.int32))
 
 
 def number(entry: Array, word: Array, bits: int) -> Array:

@@ -280,8 +280,7 @@ def _in_threads(
 
     def run(number: int) -> dict[str, Any]:
         found = _compiled_chunk(prepared, np.uint32(number * lanes), plan, lanes)
-        result: dict[str, Any] = jax.tree.map(np.asarray, found)
-        return result
+        return jax.tree.map(np.asarray, found)
 
     chunks: list[dict[str, Any]] = []
     accepted, sufficient = 0, True

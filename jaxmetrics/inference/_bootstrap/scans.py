@@ -43,8 +43,7 @@ class Drawn(NamedTuple):
 
     @property
     def resamples(self) -> int:
-        n: int = self.counts.shape[1]
-        return n
+        return self.counts.shape[1]
 
     def of_cells(self, at: Array) -> Array:
         """The counts `[len(at), resamples]` of these cells."""
@@ -73,8 +72,7 @@ class Drawn(NamedTuple):
             return lax.dynamic_update_slice_in_dim(found, self.tile(number), number * TILE, 0)
 
         start = jnp.zeros((len(self.unit), self.resamples), self.counts.dtype)
-        found: Array = varying.fori_loop(0, tiles_of(used), tile, start)
-        return found
+        return varying.fori_loop(0, tiles_of(used), tile, start)
 
 
 def drawn_of(counts: Array, unit: Array | None) -> Drawn:
@@ -180,14 +178,12 @@ def scanned(
         rest = (x.astype(jnp.float64) for x in tile_of(number, *columns))
         return _after(cell, carry, (drawn.tile(number), *rest))
 
-    found: T = varying.fori_loop(0, tiles_of(cells.head), tile, start)
-    return found
+    return varying.fori_loop(0, tiles_of(cells.head), tile, start)
 
 
 def _after(cell: Callable[[T, Any], tuple[T, None]], start: T, inputs: Any) -> T:
     """The carry after all cells. Many at once compile slowly for a TPU, which emulates float64."""
-    last: T = varying.scan(cell, start, inputs, unroll=2 if on_tpu() else 16)[0]
-    return last
+    return varying.scan(cell, start, inputs, unroll=2 if on_tpu() else 16)[0]
 
 
 def continued(cells: Cells, tied: bool) -> tuple[Array, ...]:
@@ -223,5 +219,4 @@ def drawn_of_classes(drawn: Drawn, cells: Cells) -> Array:
         return sums + here.T @ drawn.tile(number).astype(jnp.float64)
 
     start = jnp.zeros((2, drawn.resamples))
-    sums: Array = varying.fori_loop(0, tiles_of(cells.used), tile, start)
-    return sums
+    return varying.fori_loop(0, tiles_of(cells.used), tile, start)

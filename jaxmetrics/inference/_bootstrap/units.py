@@ -239,8 +239,7 @@ def units_of_runs(
 def _by_stratum(size: Array, stratum: Array) -> Array:
     library = numerics.namespace(size, stratum)
     sizes = (library.where(stratum == s, size, 0) for s in (0, 1))
-    found: Array = library.stack([library.sum(x, dtype=np.int32) for x in sizes])
-    return found
+    return library.stack([library.sum(x, dtype=np.int32) for x in sizes])
 
 
 def _places_of(begins: Any, capacity: int) -> Any:
@@ -372,5 +371,4 @@ def padded_units(units: Units) -> Units:
 
 def _whole_tiles(x: Array, fill: float = 0) -> Array:
     widths = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % TILE)]
-    found: Array = numerics.namespace(x).pad(x, widths, constant_values=fill)
-    return found
+    return numerics.namespace(x).pad(x, widths, constant_values=fill)

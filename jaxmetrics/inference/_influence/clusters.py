@@ -63,8 +63,7 @@ class Alone(NamedTuple):
 def sums_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> Sums:
     """The influence of clusters on a metric."""
     estimate, derivatives = at_hand(*derivatives_of_items(metric, items))
-    found: Sums = _sums(estimate, derivatives, items_at_hand(items), *clusters)
-    return found
+    return _sums(estimate, derivatives, items_at_hand(items), *clusters)
 
 
 def sums_and_items(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Sums, Alone]:
@@ -193,5 +192,4 @@ def _centred(x: Array, some: Array) -> Array:
     x = library.where(some, x, 0.0)
     k = library.sum(some, axis=-1, keepdims=True).astype(np.float64)
     mean = numerics.divide(library.sum(x, axis=-1, keepdims=True), k, 0.0)
-    found: Array = library.where(some, x - mean, 0.0)
-    return found
+    return library.where(some, x - mean, 0.0)

@@ -125,5 +125,4 @@ def _slopes_by_label(
 
         return estimate, by_item(NEGATIVE), by_item(POSITIVE)
 
-    found: tuple[Array, Array, Array] = of_each(of_one, Problems(items, order, None), parts)
-    return found
+    return of_each(of_one, Problems(items, order, None), parts)

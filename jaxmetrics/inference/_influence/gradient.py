@@ -235,16 +235,12 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
 def as_given(in_order: Array, item: Any) -> Array:
     """Values `[n]` in some order, put in that of the inputs; `item` has the index of each there."""
     at = jnp.zeros_like(in_order).at[item]
-    found: Array = at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
-    return found
+    return at.set(in_order, unique_indices=True, mode=_IN_BOUNDS)
 
 
 def by_row(x: Array, rows: Array, n_rows: int) -> Array:
     """The sums `[n_rows]` over the items `[n]` of each row."""
-    sums: Array = (
-        jnp.zeros(n_rows, x.dtype).at[rows].add(x, indices_are_sorted=True, mode=_IN_BOUNDS)
-    )
-    return sums
+    return jnp.zeros(n_rows, x.dtype).at[rows].add(x, indices_are_sorted=True, mode=_IN_BOUNDS)
 
 
 def weights_by_kind(items: Items, order: Ordered) -> tuple[Array, Array]:

@@ -36,8 +36,7 @@ def average_precision_by_steps(placed: Placements, *, step: Array) -> Array:
         slope = -precision * divide(without_one, tps, 0.0)
         return part.total(precision + slope * (part.not_below - fps))
 
-    found: Array = divide(placed.summed(precisions), placed.total_positives, 0.0)
-    return found
+    return divide(placed.summed(precisions), placed.total_positives, 0.0)
 
 
 def takes_steps(metric: MetricLike, items: Items) -> bool:

@@ -129,5 +129,4 @@ def _squares_of_alike(slopes: Array, mean: Array, least: Array, sums: Array) -> 
     """
     number, more, squares = sums
     of_least = least * slopes - mean
-    found: Array = number * of_least**2 + slopes * (2 * of_least * more + slopes * squares)
-    return found
+    return number * of_least**2 + slopes * (2 * of_least * more + slopes * squares)

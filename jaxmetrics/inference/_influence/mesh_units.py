@@ -107,8 +107,7 @@ def _weights(placed: Any) -> Array:
     if placed.is_weighted:
         units = jnp.where(place < part.ends[SORTED_POSITIVES], *placed.units)
         weights = units * part.of_items
-    found: Array = jnp.where(place < part.ends[SORTED_NEGATIVES], weights, 0)
-    return found
+    return jnp.where(place < part.ends[SORTED_NEGATIVES], weights, 0)
 
 
 def _centred(weights: Array, slopes: Array, means: Array) -> Array:

@@ -111,8 +111,7 @@ def _moments(
         ]
         return Moments(estimate, variances, sizes).of_each_value(), numbers
 
-    found: tuple[Moments, Any] = _of_each(of_one, items)
-    return found
+    return _of_each(of_one, items)
 
 
 @double_program("axis_name", "chosen")
@@ -217,8 +216,7 @@ class _OfDevice:
 
     def _decision(self, sizes: Sizes, numbers: Any = None) -> Decision:
         decide: Any = error_bars_of(self._chosen.metric).decision
-        decision: Decision = decide(self._in_ranges, sizes, self._options, numbers)
-        return decision
+        return decide(self._in_ranges, sizes, self._options, numbers)
 
     def _units_of_decision(self) -> tuple[Array, Array]:
         """`estimate_and_units` of a recall at a threshold."""

@@ -119,10 +119,7 @@ def _decided(
         found[order] = joined
         return found
 
-    found: tuple[Any, Any] = jax.tree.map(
-        in_order, *in_threads(of_run, _runs(n_positives.take(order)))
-    )
-    return found
+    return jax.tree.map(in_order, *in_threads(of_run, _runs(n_positives.take(order))))
 
 
 def _runs(widths: HostArray) -> list[slice]:

@@ -142,5 +142,4 @@ def _contributions(
         return found, slopes, by_total, numbers(placed, (size[0], size[1]), levels, options)
 
     mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
-    result: tuple[Array, Array, Array, Any] = mapped(rows[:5], rows[5:7], rows[7:])
-    return result
+    return mapped(rows[:5], rows[5:7], rows[7:])

@@ -205,8 +205,7 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
         x.at[..., index].get(mode="promise_in_bounds")
         for x, index in zip(sums, (after, first), strict=True)
     )
-    found: Array = of_lower + of_tied
-    return found
+    return of_lower + of_tied
 
 
 def of_both(of_classes: Array) -> Array:

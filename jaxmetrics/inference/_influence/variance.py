@@ -143,8 +143,7 @@ def _moments(
         moments = Moments(estimate, variances, sizes)
         return _with_numbers(moments, OfTable(slopes.table), level, chosen, chosen.options(arrays))
 
-    result: tuple[Moments, Any] = of_each(of_one, problems)
-    return result
+    return of_each(of_one, problems)
 
 
 @double_program("chosen")
@@ -164,8 +163,7 @@ def _moments_in_order(
         moments = Moments(estimate, (variance(NEGATIVE), variance(POSITIVE)), sizes)
         return _with_numbers(moments, found.placed, level, chosen, chosen.options(arrays))
 
-    result: tuple[Moments, Any] = of_each(of_one, problems_without_rows(items, order))
-    return result
+    return of_each(of_one, problems_without_rows(items, order))
 
 
 def _with_numbers(
@@ -226,8 +224,7 @@ def _item_units(
         )
         return estimate, of_values(by_class) + 0 * estimate[..., None]
 
-    result: tuple[Array, Array] = of_each(of_one, problems)
-    return result
+    return of_each(of_one, problems)
 
 
 @double_program("chosen", "of_item", "n_units")
@@ -248,5 +245,4 @@ def _units_in_order(
         estimate = jnp.where(bad[0], jnp.nan, found.estimate)
         return estimate, as_given(units, problem.order.item)[:n_units] + 0 * estimate
 
-    result: tuple[Array, Array] = of_each(of_one, problems_without_rows(items, order))
-    return result
+    return of_each(of_one, problems_without_rows(items, order))

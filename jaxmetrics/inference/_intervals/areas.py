@@ -168,22 +168,19 @@ def centre_of_window(
 def power(area: Array, max_fpr: Array) -> Array:
     """The approximate exponent h of ROC curves r (u / max_fpr)^h with this divided partial area."""
     library = numerics.namespace(area, max_fpr)
-    found: Array = library.minimum((0.55 + 0.65 * library.sqrt(max_fpr)) * (1 - area), 1.0)
-    return found
+    return library.minimum((0.55 + 0.65 * library.sqrt(max_fpr)) * (1 - area), 1.0)
 
 
 def power_law_variance(area: Array, max_fpr: Array) -> Array:
     """The variance of a negative's influence on the partial area, if the curve is the power law."""
     h = power(area, max_fpr)
-    variance: Array = (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
-    return variance
+    return (area * h) ** 2 * (2 * (1 + h) / (1 + 2 * h) - max_fpr) / max_fpr
 
 
 def height_variance(height: Array, max_fpr: Array) -> Array:
     """The variance of a negative's influence on the height at `max_fpr`, under the power law."""
     h = power(height / (1 + power(height, max_fpr)), max_fpr)  # the argument is about the area
-    variance: Array = (height * h) ** 2 * (1 - max_fpr) / max_fpr
-    return variance
+    return (height * h) ** 2 * (1 - max_fpr) / max_fpr
 
 
 def power_law_skewness(area: Array, max_fpr: Array) -> Array:
@@ -197,8 +194,7 @@ def power_law_skewness(area: Array, max_fpr: Array) -> Array:
     third = second * 3 * (1 + h) / (1 + 3 * h)
     centred = third - 3 * max_fpr * second + 2 * max_fpr**2
     rest, root = second - max_fpr, numerics.namespace(area, max_fpr).sqrt
-    skewness: Array = -centred / (rest * root(max_fpr * rest))
-    return skewness
+    return -centred / (rest * root(max_fpr * rest))
 
 
 def _of_skewed(quantiles: Limits, skewness: Array, curvature: Any = 0.0) -> Limits:
@@ -213,8 +209,7 @@ def _of_skewed(quantiles: Limits, skewness: Array, curvature: Any = 0.0) -> Limi
     def transformed(x: Array) -> Array:
         y = x - skewness / 6
         bent = abs(bend * y)
-        found: Array = library.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
-        return found
+        return library.where(bend * y < 0, y * (1 + bent), y / (1 + bent))
 
     below, above = quantiles
     return transformed(below), -transformed(-above)
@@ -230,5 +225,4 @@ def beta_shape(mean: Array, rho: Array) -> tuple[Array, Array]:
 def _beta_share(s2: Array, n: Array, largest: Array, pseudo: Array | float) -> Array:
     """rho, the variance over its largest value, shrunk towards 1 with weight `pseudo` / n."""
     rho = numerics.namespace(s2, n, largest).minimum(known(s2, n, largest) / largest, 1.0)
-    share: Array = rho + pseudo / n * (1 - rho)
-    return share
+    return rho + pseudo / n * (1 - rho)

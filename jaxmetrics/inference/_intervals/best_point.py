@@ -58,8 +58,7 @@ class BestPoint(NamedTuple):
 def by_rule(*counts: Any, options: Options) -> Array:
     """The cost that a rule of `chosen_point` minimises; the rule is that of the given options."""
     names = ("min_precision", "fp_cost", "fn_cost", "criterion", "prevalence")
-    found: Array = objective(*counts, *(options.get(name) for name in names))
-    return found
+    return objective(*counts, *(options.get(name) for name in names))
 
 
 def _false_discoveries(

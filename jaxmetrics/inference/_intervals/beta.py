@@ -48,8 +48,7 @@ def beta_quantile(probability: Any, a: Any, b: Any, needed: Any = True) -> Array
         if large.any():
             given = (np.broadcast_to(x, found.shape)[large] for x in (a, b, probability))
             found[large] = _refined(found[large], *given)
-        inside: Array = found
-        return inside
+        return found
     given = (jnp.asarray(x, jnp.float64) for x in (probability, a, b))
     probability, a, b = jnp.broadcast_arrays(*given)
     lower = probability < 0.5
@@ -77,15 +76,13 @@ def _refined(near: HostArray, a: HostArray, b: HostArray, probability: HostArray
     far = near + np.where(near < 0.5, near, near - 1) * 1e-6
     error, step = (scipy.special.betainc(a, b, x) - probability for x in (near, far))
     quantile = near - numerics.divide(error * (near - far), error - step, 0.0)
-    inside: HostArray = np.clip(quantile, 0.0, 1.0)
-    return inside
+    return np.clip(quantile, 0.0, 1.0)
 
 
 def beta_cdf(x: Any, a: Any, b: Any) -> Array:
     """P(X <= x) for Beta X; for JAX arrays, the shapes must be at least 0.1."""
     if numerics.namespace(x, a, b) is np:
-        mass: Array = scipy.special.betainc(a, b, x)
-        return mass
+        return scipy.special.betainc(a, b, x)
     return beta_cdf_of_odds(x / (1 - x), a, b)
 
 
@@ -135,8 +132,7 @@ def _log_odds(mass: Array, own: Array, other: Array) -> Array:
         error = tail.log_mass - goal
         return odds - error / (slope - error * (tail.slope - slope) / 2)
 
-    found: Array = varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
-    return found
+    return varying.fori_loop(0, _STEPS, step, jnp.log(own / other))
 
 
 class _Tail(NamedTuple):
@@ -221,8 +217,7 @@ def _tail(own: Array, other: Array, odds: Array) -> _Tail:
 def _log_norm(a: Array, b: Array) -> Array:
     """log B(a, b) - a log(a / (a + b)) - b log(b / (a + b)), without large numbers."""
     of_each = _stirling(jnp.stack([a, b, a + b]))
-    found: Array = jnp.log(2 * jnp.pi * (1 / a + 1 / b)) / 2 + of_each[0] + of_each[1] - of_each[2]
-    return found
+    return jnp.log(2 * jnp.pi * (1 / a + 1 / b)) / 2 + of_each[0] + of_each[1] - of_each[2]
 
 
 def _stirling(x: Array) -> Array:

@@ -62,8 +62,7 @@ def shrinkage(n0: Array, n1: Array) -> Array:
     root0, root1 = library.sqrt(n0), library.sqrt(n1)
     apart = library.sqrt(n0 + n1) / (root0 + root1)
     fewest = library.maximum(library.minimum(n0, n1), 1)
-    found: Array = library.maximum(apart, 0.95 - 0.3 / library.cbrt(fewest))
-    return found
+    return library.maximum(apart, 0.95 - 0.3 / library.cbrt(fewest))
 
 
 def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) -> Limits:
@@ -103,8 +102,7 @@ def _lines(
     limits = _lower(counts, n, library.stack(list(tails))[:, None, None])
     high = _on_line(fpr, limits[0, 0], 1 - limits[0, 1])
     low = library.where(inside[1], _on_line(fpr, 1 - limits[1, 0], limits[1, 1]), 0.0)
-    lines: Limits = library.where(fpr < 1, low, 1.0), library.where(inside[0], high, 1.0)
-    return lines
+    return library.where(fpr < 1, low, 1.0), library.where(inside[0], high, 1.0)
 
 
 def simultaneous_of_rates(rates: Rates, fpr: Array, level: float) -> Limits:
@@ -122,8 +120,7 @@ def simultaneous_of_rates(rates: Rates, fpr: Array, level: float) -> Limits:
         n, count = negatives.drawn(at)
         few = library.where(line == 0, count, n - count) < _FEWEST
         a, b = (library.where(few, 1.0, x) for x in (count + line, n - count + 1 - line))
-        inside: Array = library.where(few, line == 0, beta_cdf(fpr, a, b) >= chances)
-        return inside
+        return library.where(few, line == 0, beta_cdf(fpr, a, b) >= chances)
 
     last = _largest(within, negatives.draws.dtype.type(rows + 1), chances + 0 * fpr)
     left, right = library.minimum(last[0], rows), last[1] - 1
@@ -137,8 +134,7 @@ def simultaneous_of_rates(rates: Rates, fpr: Array, level: float) -> Limits:
 def _on_line(at: Array, x: Any, y: Any) -> Array:
     """The height at `at` of the line between two points; the first one's if they have one x."""
     share = numerics.divide(at - x[0], x[1] - x[0], 0.0)
-    found: Array = y[0] + (y[1] - y[0]) * numerics.namespace(share).clip(share, 0.0, 1.0)
-    return found
+    return y[0] + (y[1] - y[0]) * numerics.namespace(share).clip(share, 0.0, 1.0)
 
 
 def _lower(count: Array, n: Array, tail: Array) -> Array:
@@ -146,15 +142,13 @@ def _lower(count: Array, n: Array, tail: Array) -> Array:
     library = numerics.namespace(count, n)
     some = count >= _FEWEST
     limit = beta_quantile(tail, library.where(some, count, 1), n - count + 1)
-    found: Array = library.where(some, limit, 0.0)
-    return found
+    return library.where(some, limit, 0.0)
 
 
 def _tail(level: Any, factor: Any) -> Array:
     """The tail probability whose normal quantile is that of `level` / 2, times the factor."""
     functions = special(numerics.namespace(level, factor))
-    found: Array = functions.ndtr(factor * functions.ndtri(level / 2))
-    return found
+    return functions.ndtr(factor * functions.ndtri(level / 2))
 
 
 def _largest(holds: Callable[[Array], Array], n: Array, like: Array) -> Array:

@@ -94,8 +94,7 @@ def draws_of_clusters(
     draws = n * (known / times + added / of_cluster) / (known + added)
     ratio = library.nan_to_num(ratio)
     ratio = library.maximum(ratio, numerics.root(ratio))
-    found: Array = library.clip(draws / library.maximum(ratio, _TINY), clusters, n)
-    return found
+    return library.clip(draws / library.maximum(ratio, _TINY), clusters, n)
 
 
 def moments_of_clusters(estimate: Array, found: OfClusters, draws: tuple[Array, Array]) -> Moments:

@@ -42,8 +42,7 @@ def normal_cdf(x: Array) -> Array:
 
 def normal_quantile(probability: Any) -> Array:
     """The normal quantile."""
-    quantile: Array = special(numerics.namespace(probability)).ndtri(probability)
-    return quantile
+    return special(numerics.namespace(probability)).ndtri(probability)
 
 
 def t_survival(t: Any, df: Any) -> Array:
@@ -62,10 +61,7 @@ def hotelling_survival(statistic: Any, dimensions: Any, df: Any) -> Array:
     rest = library.maximum(few - dimensions + 1, 1.0)
     square = library.maximum(statistic, 0) * (rest / few)
     mass = _outside(square, library.maximum(dimensions, 1), rest)
-    tail: Array = library.where(
-        dimensions > 0, library.where(df >= dimensions, mass, library.nan), 1.0
-    )
-    return tail
+    return library.where(dimensions > 0, library.where(df >= dimensions, mass, library.nan), 1.0)
 
 
 def gamma_survival(x: Array, halves: int) -> Array:
@@ -76,8 +72,7 @@ def gamma_survival(x: Array, halves: int) -> Array:
     """
     library = numerics.namespace(x)
     if library is np or halves > _MOST_HALVES:
-        found: Array = special(library).gammaincc(halves / 2, x)
-        return found
+        return special(library).gammaincc(halves / 2, x)
     x = jnp.maximum(x, jnp.finfo(x.dtype).tiny)  # which has a logarithm, and derivatives
     first: Array = jnp.exp(-x) if halves % 2 == 0 else jax.scipy.special.erfc(jnp.sqrt(x))
     powers = np.arange(1 - halves % 2 / 2, halves / 2)
@@ -109,8 +104,7 @@ def _outside(square: Any, dimensions: Any, df: Any) -> Array:
     near = scipy.special.betaincc(dimensions / 2, few / 2, least / (few + least))
     far = scipy.special.betainc(few / 2, dimensions / 2, few / (few + square))
     mass = np.where(square < few, near, far)
-    found: Array = np.where(df < _NORMAL, mass, scipy.special.gammaincc(dimensions / 2, square / 2))
-    return found
+    return np.where(df < _NORMAL, mass, scipy.special.gammaincc(dimensions / 2, square / 2))
 
 
 def t_quantile(probability: Any, df: Any) -> Array:
@@ -120,10 +114,9 @@ def t_quantile(probability: Any, df: Any) -> Array:
     1e-5 on TPUs.
     """
     if numerics.namespace(probability, df) is np:
-        quantile: Array = np.where(
+        return np.where(
             np.isinf(df), scipy.special.ndtri(probability), scipy.special.stdtrit(df, probability)
         )
-        return quantile
     given = (jnp.asarray(x, jnp.float64) for x in (probability, jnp.minimum(df, _MOST)))
     probability, df = jnp.broadcast_arrays(*given)
     # df / (df + T^2) is Beta, and T^2 / df are its odds. The smaller of P(|T| > t) and P(|T| < t)
@@ -139,8 +132,7 @@ def t_quantile(probability: Any, df: Any) -> Array:
 
 
 def _root(factor: Array, log_odds: Array) -> Array:
-    root: Array = jnp.sqrt(factor) * jnp.exp(log_odds / 2)
-    return root
+    return jnp.sqrt(factor) * jnp.exp(log_odds / 2)
 
 
 def binomial_quantiles(chances: Sequence[Any], n: Any, share: Any) -> Array:
@@ -170,5 +162,4 @@ def binomial_quantile(probability: Any, n: Any, share: Any) -> Array:
         below = beta_cdf(1 - share, n - inside, inside + 1)
         reached = library.where(k >= n, 1.0, library.where(k < 0, 0.0, below))
         found = library.where(reached >= probability, found, k + 1)
-    within: Array = library.clip(found, 0.0, library.floor(n))
-    return within
+    return library.clip(found, 0.0, library.floor(n))

@@ -180,8 +180,7 @@ def _squared(weights: Array, squares: Array, products: Array) -> Array:
     """The sum of the squared distances of units from what they would have at the mean share."""
     library, share = numerics.namespace(weights), _share(weights)
     found = library.maximum(squares - 2 * share * products + share**2 * products[-1], 0.0)
-    settled: Array = library.where(share == 1, 0.0, found)
-    return settled
+    return library.where(share == 1, 0.0, found)
 
 
 def _shrunk(rate: Rate, alone: Array, alike: Array) -> Array:
@@ -195,10 +194,7 @@ def _shrunk(rate: Rate, alone: Array, alike: Array) -> Array:
     few = library.minimum(rate.at, 1 - rate.at) * rate.draws  # that differ from the others
     most = library.max((few * times + _PRIOR) / (few + _PRIOR))
     prior = (most * alike) ** 0.5  # between these and one draw for each cluster
-    found: Array = library.minimum(
-        alone * (few + _PRIOR) / (few * times + _PRIOR * prior), rate.draws
-    )
-    return found
+    return library.minimum(alone * (few + _PRIOR) / (few * times + _PRIOR * prior), rate.draws)
 
 
 def _correlation(above: ByClass, of_class: _Units, of_both: _Units) -> Array:

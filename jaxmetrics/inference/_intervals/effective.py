@@ -56,24 +56,21 @@ def clusters_of_one_size(weights: Array) -> Array:
     n, shares = kish(weights)
     library = numerics.namespace(n)
     found = nearly_whole(kept_and_df(shares)[1] + 1)  # exact for clusters of one size
-    counted: Array = library.where(n > 0, found, 0.0)
-    return counted
+    return library.where(n > 0, found, 0.0)
 
 
 def nearly_whole(n: Array) -> Array:
     """A size that is a whole number but for rounding, as that of equal weights, is this number."""
     library = numerics.namespace(n)
     whole = library.round(n)
-    found: Array = library.where(library.abs(n - whole) < SIZE_ROUNDING * n, whole, n)
-    return found
+    return library.where(library.abs(n - whole) < SIZE_ROUNDING * n, whole, n)
 
 
 def to_ends(share: Any) -> Array:
     """A share that is 0 or 1 but for rounding, as that of a whole class by weights, is this."""
     library = numerics.namespace(share)
     end = library.round(share)
-    found: Array = library.where(library.abs(share - end) <= ROUNDING, end, share)
-    return found
+    return library.where(library.abs(share - end) <= ROUNDING, end, share)
 
 
 def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
@@ -82,8 +79,7 @@ def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
     `squares` is the sum of the squares of the weights, and `mean` that of the values.
     """
     library = numerics.namespace(spread)
-    found: Array = library.where(spread > _OF_SQUARES * mean**2 * squares, spread, 0 * spread)
-    return found
+    return library.where(spread > _OF_SQUARES * mean**2 * squares, spread, 0 * spread)
 
 
 def kish(weights: Array) -> tuple[Array, Array]:

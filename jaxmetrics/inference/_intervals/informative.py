@@ -25,8 +25,7 @@ def excess(variance: Array, n: Array, largest: Array) -> Array:
     """
     library = numerics.namespace(variance, n, largest)
     times = numerics.divide((n - 1) * variance, largest, 1.0)
-    found: Array = library.where(times > 1 + SIZE_ROUNDING, times, 1.0)
-    return found
+    return library.where(times > 1 + SIZE_ROUNDING, times, 1.0)
 
 
 class Sums(NamedTuple):

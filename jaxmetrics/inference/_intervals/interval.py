@@ -62,8 +62,7 @@ def standard_deviation(replicates: Array) -> Array:
     mean = library.sum(values, axis=0) / library.maximum(n, 1)
     squares = library.sum(library.where(known, values - mean, 0) ** 2, axis=0)
     variance = library.where(n > 1, squares / library.maximum(n - 1, 1), library.nan)
-    deviation: Array = library.sqrt(variance).astype(replicates.dtype)
-    return deviation
+    return library.sqrt(variance).astype(replicates.dtype)
 
 
 @double_program("method")

@@ -64,5 +64,4 @@ def local_level(n: Array, chance: float) -> Array:
     column = min(int(place), len(_PLACES) - 2)
     roots = _ROOTS[:, column] + (place - column) * (_ROOTS[:, column + 1] - _ROOTS[:, column])
     tests = library.interp(library.log2(n), np.arange(float(len(roots))), roots) ** 2
-    level: Array = -library.expm1(np.log(chance) / tests)
-    return level
+    return -library.expm1(np.log(chance) / tests)

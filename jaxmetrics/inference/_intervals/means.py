@@ -115,8 +115,7 @@ def sample_of(
 def are_shares(values: Array) -> Array:
     """Whether all values along the last axis are in [0, 1], up to the rounding of a sum."""
     library = numerics.namespace(values)
-    found: Array = library.all((values >= 0) & (values <= 1 + _ROUNDING), axis=-1)
-    return found
+    return library.all((values >= 0) & (values <= 1 + _ROUNDING), axis=-1)
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
@@ -170,8 +169,7 @@ def draws_of_clusters(mean: Array, variance: Array, n: Array, df: Array, within:
     most = 1 - numerics.divide(within.variance, of_draw, 0.0)
     spread = (df * seen + _CLUSTERS_MORE * most) / (df + _CLUSTERS_MORE)
     fewest, most_draws = fewest_draws(mean, variance, n), library.maximum(within.n_items, n)
-    draws: Array = library.clip(numerics.divide(n, spread, np.inf), fewest, most_draws)
-    return draws
+    return library.clip(numerics.divide(n, spread, np.inf), fewest, most_draws)
 
 
 def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
@@ -210,8 +208,7 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     def transformed(x: Array) -> Array:
         y = x - bend / 6
         root = library.cbrt(1 + bend * y)
-        found: Array = 3 * y / (root**2 + root + 1)  # the formula above, also where a is 0
-        return found
+        return 3 * y / (root**2 + root + 1)  # the formula above, also where a is 0
 
     hall = mean - error * transformed(t), mean - error * transformed(-t)
     low, high = hull(hall, (mean - t * error, mean + t * error))
@@ -225,8 +222,7 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     constant = error == 0
 
     def weight(sum_of_values: Array) -> Array:
-        found: Array = library.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
-        return found
+        return library.where(constant, 1.0, lacking(sum_of_values, (FEW, ENOUGH)))
 
     ones, zeros = weight(draws * share), weight(draws * (1 - share))
     share_low = within[0] - library.maximum(
@@ -275,8 +271,7 @@ def sums_of_rare(sample: Sample) -> HostArray:
     """`draws` times the smaller of mean and 1 - mean; inf if values are not in [0, 1] or NaN."""
     mean, error, _, _, _, is_share, draws = map(np.asarray, of_all_processes(sample))
     rare = draws * np.maximum(np.minimum(mean, 1 - mean), 0)  # rounding takes some beyond 1
-    sums: HostArray = np.where(is_share & ~np.isnan(error), rare, np.inf)
-    return sums
+    return np.where(is_share & ~np.isnan(error), rare, np.inf)
 
 
 def warn_of_few_values(sample: Sample) -> None:

@@ -30,8 +30,7 @@ class Terms(NamedTuple):
     @property
     def dearer(self) -> Array:
         """The cost of the dearer error, which is the unit of costs."""
-        largest: Array = numerics.namespace(*self[1:]).maximum(*self[1:])
-        return largest
+        return numerics.namespace(*self[1:]).maximum(*self[1:])
 
 
 class Clustered(NamedTuple):
@@ -175,8 +174,7 @@ def total_of(a: Share, b: Share, correlation: Any) -> Share:
     library = numerics.namespace(*a, *b)
 
     def distance(d: Array, e: Array) -> Array:
-        found: Array = numerics.root(d**2 + e**2 + 2 * correlation * d * e)
-        return found
+        return numerics.root(d**2 + e**2 + 2 * correlation * d * e)
 
     value = a.value + b.value
     low = value - distance(a.value - a.low, b.value - b.low)
@@ -388,5 +386,4 @@ _LARGEST = 1e9  # cap of numbers of draws that are ratios of variances or of wei
 def normal_error(limits: Limits, level: Any) -> Array:
     """The standard error of a normally distributed estimate with these limits."""
     low, high = limits
-    error: Array = (high - low) / (2 * normal_quantile((1 + level) / 2))
-    return error
+    return (high - low) / (2 * normal_quantile((1 + level) / 2))

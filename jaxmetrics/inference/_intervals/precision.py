@@ -160,8 +160,7 @@ def _without_itself(low: Array, estimate: Array, without_itself: Array) -> Array
     moved = expit(logit(inner[0]) - (logit(inner[1]) - logit(inner[2])))
     edge = (without_itself <= 0) | (low <= 0) | (estimate <= 0)
     edge = edge | (without_itself >= 1) | (low >= 1) | (estimate >= 1 - ROUNDING)
-    found: Array = library.where(edge, low, library.minimum(low, moved))
-    return found
+    return library.where(edge, low, library.minimum(low, moved))
 
 
 def _of_high_negatives(low: Array, moments: Moments, odds: Array, level: Any) -> Array:
@@ -201,18 +200,15 @@ def _of_odds(odds: Array) -> Array:
     odds = library.maximum(odds, _TINY)
     y = 1 / library.maximum(odds, _MANY)
     series = y * (1 / 2 - y * (1 / 3 - y * (1 / 4 - y * (1 / 5 - y * (1 / 6 - y / 7)))))
-    found: Array = library.where(odds < _MANY, 1 - odds * library.log1p(1 / odds), series)
-    return found
+    return library.where(odds < _MANY, 1 - odds * library.log1p(1 / odds), series)
 
 
 def _of_share_above(share: Array, odds: Array) -> Array:
     """The average precision if a share of the positives is above all negatives, the rest below."""
-    found: Array = 1 - odds * numerics.namespace(share).log1p((1 - share) / (share + odds))
-    return found
+    return 1 - odds * numerics.namespace(share).log1p((1 - share) / (share + odds))
 
 
 def _share_above(area: Array, odds: Array) -> Array:
     """The inverse of `_of_share_above`; below 0 if `area` is below that of reversed scores."""
     library = numerics.namespace(area, odds)
-    found: Array = 1 + (1 + odds) * library.expm1((area - 1) / library.maximum(odds, _TINY))
-    return found
+    return 1 + (1 + odds) * library.expm1((area - 1) / library.maximum(odds, _TINY))

@@ -36,8 +36,7 @@ class Range(NamedTuple):
     def share_of(self, value: Array) -> Array:
         """A value as a share of the range."""
         share = (value - self.low) / (self.high - self.low)
-        found: Array = numerics.namespace(share).clip(share, 0, 1)
-        return found
+        return numerics.namespace(share).clip(share, 0, 1)
 
     def variance_of_window(self, share: Array, max_fpr: Array) -> Array:
         """The variance of a negative's influence on the share, if the curve is a power law.
@@ -49,8 +48,7 @@ class Range(NamedTuple):
         of_height, of_area = (
             variance(inside, max_fpr) for variance in (height_variance, power_law_variance)
         )
-        found: Array = library.where(self.of_height, of_height, of_area) / above**2
-        return found
+        return library.where(self.of_height, of_height, of_area) / above**2
 
 
 _NEAR = 1e-6  # to an end of the range

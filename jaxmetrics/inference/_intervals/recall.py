@@ -195,5 +195,4 @@ def _liberal(level: Any) -> Array:
     """The tail probability q of the box, of negatives and of positives."""
     z = distributions.normal_quantile((1 + level) / 2)
     tail = distributions.normal_cdf(-_LIBERAL * z**1.5)
-    found: Array = numerics.namespace(level).minimum(2 * (1 - level), tail)
-    return found
+    return numerics.namespace(level).minimum(2 * (1 - level), tail)

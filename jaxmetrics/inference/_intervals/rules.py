@@ -133,8 +133,7 @@ def draws_of_share(share: Array, variance: Array, most: Array) -> Array:
     library = numerics.namespace(share, variance, most)
     size = numerics.divide(share * (1 - share), variance, library.inf)
     as_many = size > (1 - SIZE_ROUNDING) * most
-    found: Array = library.where((share * (1 - share) <= ROUNDING) | as_many, most, size)
-    return found
+    return library.where((share * (1 - share) <= ROUNDING) | as_many, most, size)
 
 
 def wilson(estimate: Array, n: Array, level: Any) -> Limits:
@@ -225,8 +224,7 @@ def unseen(count: Array, n: Array, level: Any, room: Array) -> Array:
     needed = lacking(count, MANY_FAILURES) > 0
     needed = needed & may_exceed(library.clip(seen / n + room, 0.0, 1.0), tail, a, b)
     most = beta_quantile(tail, a, b, needed)
-    found: Array = library.where(needed, library.maximum(most - seen / n, 0.0), 0.0)
-    return found
+    return library.where(needed, library.maximum(most - seen / n, 0.0), 0.0)
 
 
 def all_of(n: Array, level: Any, needed: Any = True) -> Array:
@@ -237,17 +235,13 @@ def all_of(n: Array, level: Any, needed: Any = True) -> Array:
 def towards(limit: Array, other: Array, count: Array, fewest: tuple[float, float]) -> Array:
     """From `limit` to `other` as a count falls from the second number of `fewest` to the first."""
     share = lacking(count, fewest)
-    found: Array = numerics.namespace(share).where(
-        share == 0, limit, limit + share * (other - limit)
-    )
-    return found
+    return numerics.namespace(share).where(share == 0, limit, limit + share * (other - limit))
 
 
 def lacking(count: Array, fewest: tuple[float, float]) -> Array:
     """From 0 to 1 as a count falls from the second number of `fewest` to the first."""
     last, first = fewest
-    share: Array = numerics.namespace(count).clip((first - count) / (first - last), 0.0, 1.0)
-    return share
+    return numerics.namespace(count).clip((first - count) / (first - last), 0.0, 1.0)
 
 
 def jeffreys(
@@ -280,30 +274,26 @@ def jeffreys_limits(*asked: tuple[int, Array, Array, Any, Any]) -> Array:
 def spread_of(variance: Array, factor: Any, n: Array) -> Array:
     """variance^2 / df of a class, with df = (n - 1) / factor; infinite for one item."""
     library, several = numerics.namespace(variance, n), n > 1
-    found: Array = library.where(
+    return library.where(
         several, variance**2 * factor / library.where(several, n - 1, 1.0), library.inf
     )
-    return found
 
 
 def degrees(variance: Array, spread: Array, fewest: float) -> Array:
     """The degrees of freedom of a sum of variances: Welch 1947, Satterthwaite 1946."""
     library = numerics.namespace(variance, spread)
-    found: Array = library.maximum(numerics.divide(variance**2, spread, library.inf), fewest)
-    return found
+    return library.maximum(numerics.divide(variance**2, spread, library.inf), fewest)
 
 
 def known(s2: Array, n: Array, largest: Array) -> Array:
     """The variance, or, for a class of one item, the largest possible one."""
-    found: Array = numerics.namespace(s2, n, largest).where(n > 1, s2, largest)
-    return found
+    return numerics.namespace(s2, n, largest).where(n > 1, s2, largest)
 
 
 def interior(estimate: Array, sizes: tuple[Array, Array]) -> Array:
     """The estimate, kept half a pair of items away from 0 and 1, where the logit is infinite."""
     margin = 1 / (2 * sizes[0] * sizes[1])
-    inside: Array = numerics.namespace(estimate, *sizes).clip(estimate, margin, 1 - margin)
-    return inside
+    return numerics.namespace(estimate, *sizes).clip(estimate, margin, 1 - margin)
 
 
 def ends(
@@ -347,14 +337,12 @@ def ends(
 def unrounded(variance: Array, estimate: Array) -> Array:
     """The variance; 0 where it is the rounding of 0, as in sums over devices or clusters."""
     library = numerics.namespace(variance, estimate)
-    found: Array = library.where(variance > (ROUNDING * estimate) ** 2, variance, 0 * variance)
-    return found
+    return library.where(variance > (ROUNDING * estimate) ** 2, variance, 0 * variance)
 
 
 def unless_one(x: Array, n: Array) -> Array:
     """x, and NaN without a slope for a class of one item, whose variance is unknown."""
-    found: Array = numerics.namespace(x, n).where(n == 1, np.nan, x)
-    return found
+    return numerics.namespace(x, n).where(n == 1, np.nan, x)
 
 
 def inside(limits: Limits, outer: Limits) -> Limits:
