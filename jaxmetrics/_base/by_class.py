@@ -260,5 +260,4 @@ def _of_blocks(weights: Array, limits: Sequence[Span], function: Callable[..., T
         several.append(of_several(_CHUNKS * each * whole, n_left))
     if n_last:
         several.append(of_several(n_blocks * whole, 1, n_last))
-    found: T = jax.tree.map(lambda *x: jnp.concatenate(x), *several)
-    return found
+    return jax.tree.map(lambda *x: jnp.concatenate(x), *several)

@@ -19,8 +19,7 @@ _SCATTERS = np.uint32(2654435761)
 def sample_indices(n: int, step: int, library: Any = jnp) -> Array:
     """One index of each `step` below n, at varying places in them, as data may be periodic."""
     index = library.arange(n // step, dtype=np.uint32)
-    found: Array = (index * step + (index * _SCATTERS >> 16) % step).astype(np.int32)
-    return found
+    return (index * step + (index * _SCATTERS >> 16) % step).astype(np.int32)
 
 
 def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
@@ -45,14 +44,12 @@ def first_indices(mask: Array, capacity: int) -> tuple[Array, Array]:
 def in_words(mask: Array) -> Array:
     """The entries of a mask `[n]`, bool or 0 and 1, as bits of words, the lowest bit first."""
     entries = jnp.pad(mask, (0, -len(mask) % BITS)).reshape(-1, BITS).astype(jnp.uint32)
-    words: Array = jnp.sum(entries << jnp.arange(BITS, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
-    return words
+    return jnp.sum(entries << jnp.arange(BITS, dtype=jnp.uint32), axis=-1, dtype=jnp.uint32)
 
 
 def number_of(mask: Array) -> Array:
     """The number of True entries, by words, as XLA for CPUs writes all terms of a sum to memory."""
-    found: Array = jnp.sum(number_of_bits(in_words(mask)), dtype=jnp.int32)
-    return found
+    return jnp.sum(number_of_bits(in_words(mask)), dtype=jnp.int32)
 
 
 def _place_of_bit(words: Array, number: Array) -> Array:

@@ -28,10 +28,8 @@ def running_total(x: Array) -> Array:
     if not is_inexact(x):
         return running_count(x)
     if namespace(x) is np:
-        on_host: Array = _in_blocks_on_host(x)
-        return on_host
-    found: Array = lax.platform_dependent(x, cpu=_in_blocks_of_loops, default=_in_tree)
-    return found
+        return _in_blocks_on_host(x)
+    return lax.platform_dependent(x, cpu=_in_blocks_of_loops, default=_in_tree)
 
 
 def _in_blocks_on_host(x: Any) -> Any:
@@ -71,14 +69,12 @@ def running_count(x: Array) -> Array:
     """The cumulative sum of whole numbers along the last axis."""
     library = namespace(x)
     if library is np:
-        counts: Array = library.cumsum(x, axis=-1)
-        return counts
-    found: Array = lax.platform_dependent(
+        return library.cumsum(x, axis=-1)
+    return lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.add),
         default=functools.partial(jnp.cumsum, axis=-1),
     )
-    return found
 
 
 def running_highest(x: Array, *, reverse: bool = False) -> Array:
@@ -86,13 +82,12 @@ def running_highest(x: Array, *, reverse: bool = False) -> Array:
 
     Of JAX's arrays, by a loop on CPUs. `running_maximum` is of any floats, and of NumPy's arrays.
     """
-    found: Array = lax.platform_dependent(
+    return lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.maximum, reverse=reverse),
         tpu=lambda x: _scanned(jnp.maximum, x, 0, reverse=reverse),
         default=lambda x: lax.cummax(x, axis=x.ndim - 1, reverse=reverse),
     )
-    return found
 
 
 def runs(begins: Any) -> tuple[Any, Any]:
@@ -115,12 +110,11 @@ def running_lowest(x: Array) -> Array:
 
     Of JAX's arrays, by a loop on CPUs. `running_minimum` is of NumPy's arrays, too.
     """
-    found: Array = lax.platform_dependent(
+    return lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.minimum, first=np.inf),
         default=running_minimum,
     )
-    return found
 
 
 def _in_loop(
@@ -153,16 +147,14 @@ def others(counts: Array) -> Array:
     none = library.zeros_like(counts[..., :1])
     before = library.concatenate([none, running_total(counts[..., :-1])], axis=-1)
     behind = library.flip(running_total(library.flip(counts[..., 1:], axis=-1)), axis=-1)
-    found: Array = before + library.concatenate([behind, none], axis=-1)
-    return found
+    return before + library.concatenate([behind, none], axis=-1)
 
 
 def running_minimum(x: Array) -> Array:
     """The smallest entry so far along the last axis, of floats of either library."""
     library = namespace(x)
     if library is np:
-        lowest: Array = library.minimum.accumulate(x, axis=-1)
-        return lowest
+        return library.minimum.accumulate(x, axis=-1)
     if on_tpu():
         return _scanned(jnp.minimum, x, jnp.inf)
     return lax.cummin(x, axis=x.ndim - 1)
@@ -172,8 +164,7 @@ def running_maximum(x: Array) -> Array:
     """The largest entry so far along the last axis, of floats of either library."""
     library = namespace(x)
     if library is np:
-        highest: Array = library.maximum.accumulate(x, axis=-1)
-        return highest
+        return library.maximum.accumulate(x, axis=-1)
     if on_tpu():
         return _scanned(jnp.maximum, x, -jnp.inf)
     if x.dtype == jnp.float64 and on_gpu():
@@ -198,8 +189,7 @@ def cumulated(x: Array, *, reverse: bool = False) -> Array:
     """`jax.lax.cumsum` of floats along the last axis, as each backend compiles it."""
     if namespace(x) is np:
         step = -1 if reverse else 1
-        on_host: Array = x[..., ::step].cumsum(axis=-1)[..., ::step]
-        return on_host
+        return x[..., ::step].cumsum(axis=-1)[..., ::step]
     if on_tpu():
         return _scanned(jnp.add, x, 0.0, reverse=reverse)
     sums = lax.cumsum(x, axis=x.ndim - 1, reverse=reverse)
@@ -212,12 +202,11 @@ def cumulated(x: Array, *, reverse: bool = False) -> Array:
 
 def sums_from_the_end(x: Array) -> Array:
     """The sum of each entry and all after it along the last axis, of floats."""
-    found: Array = lax.platform_dependent(
+    return lax.platform_dependent(
         x,
         cpu=functools.partial(_in_loop, jnp.add, reverse=True),
         default=functools.partial(cumulated, reverse=True),
     )
-    return found
 
 
 _BLOCK = 256

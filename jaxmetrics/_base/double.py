@@ -49,8 +49,7 @@ def in_native_floats(function: Callable[..., Array], *arrays: Array) -> Array:
     def single(*arrays: Array) -> Array:
         return function(*(x.astype(jnp.float32) for x in arrays)).astype(jnp.float64)
 
-    found: Array = lax.platform_dependent(*arrays, tpu=single, default=function)
-    return found
+    return lax.platform_dependent(*arrays, tpu=single, default=function)
 
 
 @contextlib.contextmanager
@@ -110,14 +109,12 @@ def in_double(function: Callable[..., Any], *, one_by_one: bool = False) -> Call
         @program
         def pushed_forward(leaves: list[Any], tangents: dict[int, Any]) -> list[Any]:
             floating, at = of_moving(leaves)
-            tangent: list[Any] = jax.jvp(floating, (at,), (tangents,))[1]
-            return tangent
+            return jax.jvp(floating, (at,), (tangents,))[1]
 
         @program
         def pulled_back(leaves: list[Any], cotangents: list[Any]) -> dict[int, Any]:
             floating, at = of_moving(leaves)
-            gradient: dict[int, Any] = jax.vjp(floating, at)[1](cotangents)[0]
-            return gradient
+            return jax.vjp(floating, at)[1](cotangents)[0]
 
         slopes = iter(linear(pushed_forward, pulled_back, leaves, moving, _floating(results)))
         return results, jax.tree.map(

@@ -66,8 +66,7 @@ def to_program(tree: T) -> T:
         known = isinstance(x, (np.ndarray, jax.Array)) and is_concrete(x)
         return lax.optimization_barrier(x) if known and x.size >= LONG else x
 
-    found: T = jax.tree.map(of, tree)
-    return found
+    return jax.tree.map(of, tree)
 
 
 def _copied(array: Any) -> Any:
@@ -135,8 +134,7 @@ def of_all_processes(tree: T) -> T:
     All processes must call this, as they must any program of such arrays.
     """
 
-    found: T = jax.tree.map(_of_all_processes, tree)
-    return found
+    return jax.tree.map(_of_all_processes, tree)
 
 
 def _of_all_processes(array: Any) -> Any:

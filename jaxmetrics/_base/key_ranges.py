@@ -101,10 +101,7 @@ def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
 
     def dealt(x: Array) -> Array:
         filled = jnp.pad(x, (0, -len(x) % n_devices))
-        received: Array = lax.all_to_all(
-            filled.reshape(-1, n_devices).T, axis_name, 0, 0, tiled=True
-        )
-        return received
+        return lax.all_to_all(filled.reshape(-1, n_devices).T, axis_name, 0, 0, tiled=True)
 
     weights = None if part.weights is None else dealt(part.of_items)
     limits = lax.all_gather(limits, axis_name)
@@ -123,8 +120,7 @@ def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool 
 
     def dealt_to(device: Array, limits: Array) -> Array:
         """Places in a part as places among those of its items that are dealt to the device."""
-        places: Array = (limits - device + n_devices - 1) // n_devices
-        return places
+        return (limits - device + n_devices - 1) // n_devices
 
     of_round = lax.dynamic_slice_in_dim(dealt.limits, number * n_devices, n_devices + 1, axis=2)
     own = jnp.swapaxes(dealt_to(here, of_round), 0, 1).reshape(2 * n_devices, -1)

@@ -140,8 +140,7 @@ def _refusing(function: F, refuse: Callable[[dict[str, Any], dict[str, Any]], No
         return function(*arguments, **options)
 
     public: Any = run
-    found: F = public
-    return found
+    return public
 
 
 # For the name of an option in other libraries: its name here, and what to write.

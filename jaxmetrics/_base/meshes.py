@@ -110,8 +110,7 @@ def on_any_mesh(function: F) -> F:
         return "axis_name" in inspect.signature(run).parameters
 
     public: Any = run
-    found: F = public
-    return found
+    return public
 
 
 def _of_parts_or_whole(
@@ -183,14 +182,13 @@ def in_shares(function: Callable[[Any, Any], Any], mesh: Mesh) -> Callable[[Any,
         found = function(whole, split)
         return jax.tree.map(lambda x: jax.lax.all_gather(x, names, tiled=True), found)
 
-    shares: Callable[[Any, Any], Any] = jax.shard_map(
+    return jax.shard_map(
         of_share,
         mesh=mesh,
         in_specs=(PartitionSpec(), PartitionSpec(names)),
         out_specs=PartitionSpec(),
         check_vma=False,
     )
-    return shares
 
 
 def _arrays(values: Iterable[Any]) -> Iterator[jax.Array]:

@@ -67,8 +67,7 @@ def _in_words_or_pairs(function: OfSorted, keyed: Keyed, most: int) -> Callable[
         found = jax.vmap(function)(*sort_by_key(*jax.vmap(keyed)(*arrays), most=most))
         return found, jax.tree.map(lambda _: True, found)
 
-    of_one: Callable[..., Any] = mapped
-    return of_one
+    return mapped
 
 
 class Span(NamedTuple):
@@ -102,5 +101,4 @@ def span_of(keys: Array) -> Span:
 def narrowed(keys: Array, span: Span) -> Array:
     """Keys with the same ties and order, from 0 on, without the gaps beside the key of 0."""
     not_below = span.n_below + jnp.where(keys > _ZERO, 1 + keys - span.beyond, 0)
-    narrow: Array = jnp.where(keys < _ZERO, keys - span.first, not_below)
-    return narrow
+    return jnp.where(keys < _ZERO, keys - span.first, not_below)

@@ -34,8 +34,7 @@ def divide(numerator: Array, denominator: Array, otherwise: float | Array) -> Ar
             quotient: Any = numerator / denominator
         if not defined.all():
             quotient = np.where(defined, quotient, otherwise)
-        found: Array = quotient
-        return found
+        return quotient
     numerator, denominator = (
         x if is_inexact(x) else x.astype(jnp.float64) for x in (numerator, denominator)
     )
@@ -69,8 +68,7 @@ def rates(counts: Array, total: Array) -> Array:
     """
     if namespace(counts, total) is jnp:
         return divide(counts, jnp.where(counts >= -1, total, counts), jnp.nan)
-    quotients: Array = counts / total
-    return quotients
+    return counts / total
 
 
 def product(a: Array, b: Array | float) -> Array:
@@ -80,8 +78,7 @@ def product(a: Array, b: Array | float) -> Array:
     score could then be just beside it. The `where` between product and sum prevents that.
     """
     found = a * b
-    result: Array = namespace(found).where(found >= 0, found, np.nan)
-    return result
+    return namespace(found).where(found >= 0, found, np.nan)
 
 
 def largest_weight(dtype: Any) -> float:
@@ -97,8 +94,7 @@ def power_near(highest: Array) -> Array:
     """A power of two near a number, and 1 for 0; a constant to derivatives."""
     library = namespace(highest)
     if library is np:
-        found: Array = library.where(highest > 0, np.ldexp(0.5, library.frexp(highest)[1]), 1)
-        return found
+        return library.where(highest > 0, np.ldexp(0.5, library.frexp(highest)[1]), 1)
     half = lax.stop_gradient(highest) / 2
     if on_tpu():  # it cannot reduce float64, whose exponents have the range of float32 there
         power = lax.reduce_precision(half.astype(jnp.float32), exponent_bits=8, mantissa_bits=0)
@@ -162,8 +158,7 @@ def first_least(costs: Array, rounding: Any = 0.0) -> Array:
     """
     library = namespace(costs)
     bound = library.min(costs, axis=0) * (1 + SLACK) + rounding
-    found: Array = library.argmax(costs <= bound, axis=0)
-    return found
+    return library.argmax(costs <= bound, axis=0)
 
 
 def sums_at(index: Array, values: Array, n: int) -> Array:
@@ -172,8 +167,7 @@ def sums_at(index: Array, values: Array, n: int) -> Array:
     if namespace(index, values) is np:
         rows: Any = values.reshape(math.prod(batch), values.shape[-1])
         found: Any = np.array([np.bincount(index, row, n) for row in rows])
-        of_host: Array = found.reshape(*batch, n)
-        return of_host
+        return found.reshape(*batch, n)
     return jnp.zeros((*batch, n), values.dtype).at[..., index].add(values)
 
 
@@ -218,8 +212,7 @@ def running_between(begins: HostArray, values: HostArray) -> HostArray:
 def root(x: Any) -> Array:
     """The square root of x from 0 on; its slope at 0 is 0, where that of `sqrt` is infinite."""
     library, some = namespace(x), x > 0
-    found: Array = library.where(some, library.sqrt(library.where(some, x, 1)), 0 * x)
-    return found
+    return library.where(some, library.sqrt(library.where(some, x, 1)), 0 * x)
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
@@ -253,8 +246,7 @@ def within(x: Any, low: Any, high: Any) -> Array:
     clipped: Array = library.clip(as_constant(x), low, high)
     if isinstance(x, np.ndarray | np.generic):
         return clipped
-    found: Array = x + (clipped - as_constant(x))
-    return found
+    return x + (clipped - as_constant(x))
 
 
 def default_float() -> Any:
@@ -321,8 +313,7 @@ def over_rows(function: Callable[[T], R], rows: T, axes: int) -> R:
         return over_rows(function, jax.tree.unflatten(tree, arrays), axes - 1)
 
     if all(shared):
-        one: R = jax.tree.map(lambda x: x.reshape(1, *x.shape), of_rest(*arrays))
-        return one
+        return jax.tree.map(lambda x: x.reshape(1, *x.shape), of_rest(*arrays))
     in_axes = [None if alone else 0 for alone in shared]
     return jax.vmap(of_rest, in_axes=in_axes)(*arrays)
 

@@ -45,8 +45,7 @@ class Rows(NamedTuple):
 
 def size_of(axis_name: AxisName) -> int:
     """The number of devices along the axis."""
-    size: int = lax.psum(1, axis_name)
-    return size
+    return lax.psum(1, axis_name)
 
 
 def sum_over(x: Array, axis_name: AxisName) -> Array:
@@ -56,8 +55,7 @@ def sum_over(x: Array, axis_name: AxisName) -> Array:
     """
     if axis_name is None:
         return x
-    added: Array = lax.psum(x if numerics.is_inexact(x) else x.astype(jnp.float64), axis_name)
-    return added
+    return lax.psum(x if numerics.is_inexact(x) else x.astype(jnp.float64), axis_name)
 
 
 def largest_over(x: Array, axis_name: AxisName) -> Array:
@@ -136,8 +134,7 @@ def _bounds(keys: Array, n_used: Array, axis_name: AxisName) -> Array:
     # The last samples of a short part repeat its last row.
     sample = sorting.entries_at(keys, jnp.minimum(places, n_used - 1))
     samples = sorting.sort(lax.all_gather(sample, axis_name, tiled=True))
-    bounds: Array = samples[n_samples::n_samples]
-    return bounds
+    return samples[n_samples::n_samples]
 
 
 def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any = False) -> Array:
@@ -147,8 +144,7 @@ def so_many_below(keys: Array, bounds: Array, first: Any, end: Any, *, ties: Any
     """
 
     def below(keys: Array) -> Array:
-        found: Array = (keys < bounds) | (ties & (keys == bounds))
-        return found
+        return (keys < bounds) | (ties & (keys == bounds))
 
     return first_that_is_not(below, keys, bounds.shape, first, end)
 
@@ -171,8 +167,7 @@ def first_that_is_not(
         return jnp.where((more <= end) & below(key), more, place), length // 2
 
     start = jnp.zeros(shape, jnp.int32) + first, jnp.int32(1 << n_steps >> 1)
-    place: Array = varying.repeated(n_steps, step, start)[0]
-    return place
+    return varying.repeated(n_steps, step, start)[0]
 
 
 def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
@@ -182,8 +177,7 @@ def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
     def deal(x: Array, empty: Any) -> Array:
         padded = jnp.concatenate([x, jnp.full(fill, empty)])
         rows = padded.reshape(-1, n_devices).T
-        received: Array = lax.all_to_all(rows, axis_name, 0, 0, tiled=True)
-        return received
+        return lax.all_to_all(rows, axis_name, 0, 0, tiled=True)
 
     return Rows(*map(deal, rows, _empty(rows)))
 

@@ -102,10 +102,9 @@ def to_default_device(values: np.ndarray[Any, Any]) -> jax.Array:
         return jnp.asarray(values)
     dtype = jax.dtypes.canonicalize_dtype(values.dtype)
     sharding, devices = _default_device()
-    found: jax.Array = batched_device_put(
+    return batched_device_put(
         _type_of(values.shape, dtype), sharding, [values.astype(dtype, copy=False)], devices, False
     )
-    return found
 
 
 @functools.cache

@@ -110,8 +110,7 @@ class Result(abc.ABC):
 
     @property
     def _caption(self) -> Caption:
-        found: Caption = self.__dict__.get("_captioned", Caption())
-        return found
+        return self.__dict__.get("_captioned", Caption())
 
     def _captioned_as(self, metric: str | None = None, **names: Iterable[Any]) -> Self:
         """The same result, with these names in place of its own of the same kinds."""

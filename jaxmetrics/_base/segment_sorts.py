@@ -114,8 +114,7 @@ def _are_rows(begins: HostArray) -> bool:
 
 def _segments_in_upper_bits(begins: HostArray, shift: int) -> HostArray:
     sizes = np.diff(begins)
-    found: HostArray = (np.arange(len(sizes), dtype=np.uint64) << shift).repeat(sizes)
-    return found
+    return (np.arange(len(sizes), dtype=np.uint64) << shift).repeat(sizes)
 
 
 def _sort_each(values: HostArray, begins: HostArray) -> None:

@@ -59,8 +59,7 @@ def _float_keys_on_host(scores: HostArray) -> HostArray:
     np.invert(keys, out=keys)
     keys ^= bits
     keys[bits == _sign(unsigned)] = ~_sign(unsigned)  # -0.0 gets the key of 0.0
-    found: HostArray = keys
-    return found
+    return keys
 
 
 def scores_of_keys(keys: Array, like: Any) -> Any:
@@ -105,10 +104,9 @@ def sort_by_key(keys: Any, payload: Any, *, most: int = (1 << 32) - 1) -> tuple[
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
     packed = _sort_packed if keys.dtype == jnp.uint32 else _sort_in_halves
-    result: tuple[Array, Array] = lax.platform_dependent(
+    return lax.platform_dependent(
         keys, payload, cpu=packed, tpu=_sort_pairs, default=_of_any_batch(_sort_pairs, most)
     )
-    return result
 
 
 def sort_by_key_and_payload(
@@ -124,10 +122,9 @@ def sort_by_key_and_payload(
     if isinstance(keys, np.ndarray):
         return _sort_on_host(keys, payload)
     of_gpu = _of_any_batch(_sort_packed, most)
-    result: tuple[Array, Array] = lax.platform_dependent(
+    return lax.platform_dependent(
         keys, payload, cpu=_sort_packed, tpu=_sort_by_both, default=of_gpu
     )
-    return result
 
 
 def sort_within_kinds(kinds: Array, keys: Array) -> tuple[Array, Array]:
@@ -152,10 +149,7 @@ def sort_within_kinds(kinds: Array, keys: Array) -> tuple[Array, Array]:
         _, keys, index = lax.sort(given, num_keys=3, is_stable=False)
         return keys, index
 
-    found: tuple[Array, Array] = lax.platform_dependent(
-        kinds, keys, index, tpu=by_all, default=in_words
-    )
-    return found
+    return lax.platform_dependent(kinds, keys, index, tpu=by_all, default=in_words)
 
 
 def payload_by_key(keys: Any, payload: Any, *, first: int | None = None) -> Any:
@@ -206,8 +200,7 @@ def order_of_ids(ids: HostArray, n: int) -> HostArray:
     if n <= 1 << 16:  # 16-bit numbers are sorted by radix
         return ids.astype(np.uint16, copy=False).argsort(kind="stable")
     order: Any = np.arange(len(ids), dtype=np.uint32)
-    found: HostArray = payload_by_key(ids.astype(np.uint32, copy=False), order)
-    return found
+    return payload_by_key(ids.astype(np.uint32, copy=False), order)
 
 
 def _sort_on_host(keys: HostArray, payload: HostArray) -> tuple[HostArray, HostArray]:
@@ -262,8 +255,7 @@ def _of_any_batch(otherwise: Sort, most: int) -> Sort:
     def _(size: int, batched: Any, *given: Array) -> tuple[Any, Any]:
         return mapped(*all_batched(size, batched, given)), (True, True)
 
-    sort: Sort = mapped
-    return sort
+    return mapped
 
 
 def all_batched(size: int, batched: Any, given: tuple[Array, ...]) -> list[Array]:
@@ -299,8 +291,7 @@ def starts(x: Any) -> Array:
     """`[..., n]`: whether an entry differs from the one before it; True for the first."""
     library = namespace(x)
     first = library.ones_like(x[..., :1], dtype=bool)
-    found: Array = library.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
-    return found
+    return library.concatenate([first, x[..., 1:] != x[..., :-1]], axis=-1)
 
 
 def largest_key(keys: Any) -> Any:
@@ -310,8 +301,7 @@ def largest_key(keys: Any) -> Any:
 
 def entries_at(values: Array, index: Array) -> Array:
     """`values[index]` along the first axis, without a check of bounds; of JAX's arrays."""
-    found: Array = values.at[index].get(mode="promise_in_bounds")
-    return found
+    return values.at[index].get(mode="promise_in_bounds")
 
 
 def take(values: Array, order: Array) -> Array:
@@ -325,5 +315,4 @@ def take(values: Array, order: Array) -> Array:
             found = library.take_along_axis(np.broadcast_to(values, order.shape), order, -1)
         return found
 
-    taken: Array = jnp.vectorize(entries_at, signature="(n),(m)->(m)")(values, order)
-    return taken
+    return jnp.vectorize(entries_at, signature="(n),(m)->(m)")(values, order)

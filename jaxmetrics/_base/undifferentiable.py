@@ -20,8 +20,7 @@ def undifferentiable(tree: T, why: str) -> T:
     def of_array(x: Any) -> Any:
         return _without_derivative(x, why) if not is_concrete(x) and is_inexact(x) else x
 
-    found: T = jax.tree.map(of_array, tree)
-    return found
+    return jax.tree.map(of_array, tree)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(1,))

@@ -40,8 +40,7 @@ def scan(
         state, outputs = step(state, entry)
         return varied(state), outputs
 
-    found: tuple[S, Any] = lax.scan(one_step, varied(start), inputs, unroll=unroll, reverse=reverse)
-    return found
+    return lax.scan(one_step, varied(start), inputs, unroll=unroll, reverse=reverse)
 
 
 def repeated(n: int, step: Callable[[S], S], start: S) -> S:
@@ -67,15 +66,13 @@ def fori_loop(first: Any, end: Any, body: Body, start: S) -> S:
     def one_step(number: Any, state: Any) -> Any:
         return varied(body(number, state))
 
-    found: S = lax.fori_loop(first, end, one_step, varied(start))
-    return found
+    return lax.fori_loop(first, end, one_step, varied(start))
 
 
 def while_loop(goes_on: Body, body: Body, start: S) -> S:
     """`jax.lax.while_loop`, with a state that varies from the start."""
     varied = _varied(lambda state: (body(state), goes_on(state)), start)
-    found: S = lax.while_loop(goes_on, lambda state: varied(body(state)), varied(start))
-    return found
+    return lax.while_loop(goes_on, lambda state: varied(body(state)), varied(start))
 
 
 def apart(function: Callable[..., S], *arguments: Any) -> S:
@@ -94,8 +91,7 @@ def apart(function: Callable[..., S], *arguments: Any) -> S:
     def nothing(*_: Any) -> Any:
         return varied(jax.tree.map(lambda x: jnp.zeros(x.shape, x.dtype), kinds))
 
-    found: S = lax.cond(always, lambda *x: varied(function(*x)), nothing, *arguments)
-    return found
+    return lax.cond(always, lambda *x: varied(function(*x)), nothing, *arguments)
 
 
 @custom_vmap
@@ -135,8 +131,7 @@ def over(axis_name: Any, items: S) -> S:
                 f"the items are the same on all devices along the axis {name!r}: leave it out of "
                 "axis_name, or divide the items over it, as by in_specs of jax.shard_map"
             )
-    found: S = _varied(lambda items: items, items)(items)
-    return found
+    return _varied(lambda items: items, items)(items)
 
 
 def _varied(function: Callable[[Any], Any], start: Any) -> Callable[[Any], Any]:

@@ -170,8 +170,7 @@ def _columns(held: Held, ignore_nan: bool) -> tuple[Array, Array, Array]:
 def _rows_of(there: HostArray) -> HostArray:
     """The non-empty bins, and empty ones up to a power of two, so that few sizes are compiled."""
     n = min(next_power_of_two(there.sum()), len(there))
-    rows: HostArray = np.sort(np.argsort(~there, kind="stable")[:n])
-    return rows
+    return np.sort(np.argsort(~there, kind="stable")[:n])
 
 
 def _drawn(

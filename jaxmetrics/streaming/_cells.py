@@ -41,8 +41,7 @@ class Limits(NamedTuple):
 
 def order_matters(cells: Cells, limits: Limits) -> HostArray:
     """Cells with items of both classes."""
-    both: HostArray = (cells.positives > 0) & (cells.negatives > 0)
-    return both
+    return (cells.positives > 0) & (cells.negatives > 0)
 
 
 def order_matters_to_precision(cells: Cells, limits: Limits) -> HostArray:
@@ -51,8 +50,7 @@ def order_matters_to_precision(cells: Cells, limits: Limits) -> HostArray:
     Cells of positives alone count too: each positive has its own precision.
     """
     (_, high), _ = cells.rates()
-    some: HostArray = (cells.positives > 0) & (high > 0) & (cells.counts > 1)
-    return some
+    return (cells.positives > 0) & (high > 0) & (cells.counts > 1)
 
 
 def order_matters_in_window(cells: Cells, limits: Limits) -> HostArray:
@@ -82,8 +80,7 @@ def order_matters_to_threshold(cells: Cells, limits: Limits) -> HostArray:
 
 def _within(low: HostArray, limit: float, high: HostArray) -> HostArray:
     slack = 1e-9  # wider than the tolerance of the metric: a cell too many does no harm
-    inside: HostArray = (low <= limit + slack) & (high >= limit - slack)
-    return inside
+    return (low <= limit + slack) & (high >= limit - slack)
 
 
 class Cells:
@@ -135,8 +132,7 @@ class Cells:
         self.negatives, self.positives = totals
 
     def _cell(self, keys: HostArray) -> HostArray:
-        found: HostArray = np.searchsorted(self.starts, keys, side="right") - 1
-        return found
+        return np.searchsorted(self.starts, keys, side="right") - 1
 
     def divide(self, which: HostArray) -> None:
         """Divide some cells into about 2^16 smaller ones, which must be counted again.
@@ -181,8 +177,7 @@ class Cells:
             found = share * (before + found)
         self.found = np.where(several, np.add.reduceat(found, first), alone)
         self.settled = settled | several
-        joined: HostArray = matter[first]
-        return joined
+        return matter[first]
 
     def rates(self) -> tuple[tuple[HostArray, HostArray], tuple[HostArray, HostArray]]:
         """FPR and TPR before and after each cell; 0 where a class is absent."""
@@ -241,8 +236,7 @@ class Cells:
             tied = self.positives * _ratio(tps, tps + fps)
         else:
             tied = self.positives / 2
-        values: HostArray = np.where(np.isnan(self.found), tied, self.found)
-        return values
+        return np.where(np.isnan(self.found), tied, self.found)
 
     def table(self) -> ScoreTable:
         """The score table of all rows; a cell without rows is one row, or two of its area."""
@@ -346,8 +340,7 @@ def _widths(starts: HostArray) -> HostArray:
 
 def _ratio(part: HostArray, whole: HostArray) -> HostArray:
     """`part / whole`, or 0 where the whole is 0."""
-    found: HostArray = np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
-    return found
+    return np.divide(part, whole, out=np.zeros(len(whole)), where=whole > 0)
 
 
 def _above(weights: HostArray) -> HostArray:
@@ -358,8 +351,7 @@ def _above(weights: HostArray) -> HostArray:
 def _before(weights: HostArray, group: HostArray) -> HostArray:
     """The sum of the weights before each, within its group; groups ascend."""
     before = _above(weights)
-    found: HostArray = before - before[np.searchsorted(group, group)]
-    return found
+    return before - before[np.searchsorted(group, group)]
 
 
 def _of_area(

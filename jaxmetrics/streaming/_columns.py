@@ -82,8 +82,7 @@ _HELD = 51  # bits of a sum, of the 53 of double precision; the others are for w
 
 def has_overflowed(digits: Array) -> Array:
     """`[...]`: whether some sum may have overflowed."""
-    overflowed: Array = _counts.is_full(digits[..., 0, -EXTRA + USED, -1])
-    return overflowed
+    return _counts.is_full(digits[..., 0, -EXTRA + USED, -1])
 
 
 def stamp_of(low: Array, high: Array, fingerprint: Any) -> Array:

@@ -160,5 +160,4 @@ def total_of(digits: Array) -> Array:
 def whole(digits: Array) -> Array:
     """The sums in float64, in units of the lowest digit."""
     places = 2.0 ** (BITS * jnp.arange(digits.shape[-1], dtype=jnp.float64))
-    total: Array = jnp.sum(digits.astype(jnp.float64) * places, axis=-1)
-    return total
+    return jnp.sum(digits.astype(jnp.float64) * places, axis=-1)

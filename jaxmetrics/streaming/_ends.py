@@ -135,8 +135,7 @@ def _with(
 
 def _of_tables(value: Value, tables: tuple[ScoreTable, ...]) -> Array:
     stacked = ScoreTable(*map(jnp.stack, zip(*tables, strict=True)))
-    values: Array = jax.vmap(value)(stacked)
-    return values
+    return jax.vmap(value)(stacked)
 
 
 def _least_precision(positives: Array, negatives: Array, weighted: bool) -> Array:

@@ -98,8 +98,7 @@ def exact(
         total = np.sum(cells.positives)
         value = sums / total if total else 0.0
         return jnp.asarray(value, numerics.default_float())
-    found: Array = chosen.evaluated(cells.table(), arrays)
-    return found
+    return chosen.evaluated(cells.table(), arrays)
 
 
 def _limits(options: Options) -> Limits:

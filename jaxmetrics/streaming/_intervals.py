@@ -302,8 +302,7 @@ def _drawn_recalls(
 
     def draw(key: Array, n: Array, part: Array, whole: Array) -> Array:
         share = jnp.clip(numerics.divide(part, whole, 0.0), 0, 1)
-        drawn: Array = jax.random.binomial(key, n, share, dtype=jnp.float64)
-        return drawn
+        return jax.random.binomial(key, n, share, dtype=jnp.float64)
 
     def halve(i: Array, state: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
         first, inside, left = state

@@ -78,8 +78,7 @@ def ends_of(chosen: Chosen, arrays: Options, bins: Counted, weighted: bool = Fal
     """`[3, ...]` of one state: the low end, the value with ties in each bin, and the high end."""
 
     def value(table: ScoreTable) -> Array:
-        found: Array = chosen.value(table, arrays)
-        return found
+        return chosen.value(table, arrays)
 
     return jnp.where(bins.undefined, jnp.nan, streamed(chosen, arrays).ends(value, bins, weighted))
 

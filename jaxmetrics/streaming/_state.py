@@ -332,11 +332,9 @@ def n_items(state: State) -> HostOrDeviceArray:
     """
     _check_is_state(state)
     if not is_concrete(state.digits):
-        traced: Array = _seen(state.digits).astype(numerics.default_float())
-        return traced
+        return _seen(state.digits).astype(numerics.default_float())
     seen, _ = origin_of(state.digits)
-    on_host: HostArray = seen.reshape(state.digits.shape[:-3]).astype(np.int64)
-    return on_host
+    return seen.reshape(state.digits.shape[:-3]).astype(np.int64)
 
 
 @double_program()

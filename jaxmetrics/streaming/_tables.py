@@ -65,8 +65,7 @@ def table(state: State, *, bins: Bins, ignore_nan: bool = False) -> ScoreTable:
             f"taken {share:.1%} of the weight of a class; make the bins with weight_scale= a power "
             "of two near the largest weights"
         )
-    on_host: ScoreTable = jax.tree.map(np.asarray, of_all_processes(found))
-    return on_host
+    return jax.tree.map(np.asarray, of_all_processes(found))
 
 
 @double_program("ignore_nan")

@@ -141,8 +141,7 @@ def update(state: State, values: ArrayLike, *, where: ArrayLike | None = None) -
         values, where = _padded(values, where)
     else:
         values, where = to_program((values, where))
-    updated: State = _update(state, values, where)
-    return updated
+    return _update(state, values, where)
 
 
 def _padded(values: HostArray, where: HostArray | None) -> tuple[HostArray, HostArray]:
@@ -336,8 +335,7 @@ def _product(a: Array, b: Array) -> Array:
     # Rows of length 2 m + 1, read as rows of length 2 m, shift each row one place to the right.
     shifted = jnp.pad(products, [(0, 0)] * (a.ndim) + [(0, m + 1)])
     flat = shifted.reshape(*a.shape[:-1], -1)[..., : 2 * m * m]
-    found: Array = jnp.sum(flat.reshape(*a.shape[:-1], m, 2 * m), axis=-2)
-    return found
+    return jnp.sum(flat.reshape(*a.shape[:-1], m, 2 * m), axis=-2)
 
 
 def _check_means(state: State, *, wait: bool = True) -> None:

@@ -170,11 +170,9 @@ def check_zero_division(zero_division: float) -> HostOrDeviceArray:
     if isinstance(zero_division, (str, bool)):
         given = brief(zero_division)
         raise TypeError(f"zero_division must be NaN or a number in [0, 1], got {given}")
-    checked: HostOrDeviceArray = number(0, 1, several=False)("zero_division", zero_division)
-    return checked
+    return number(0, 1, several=False)("zero_division", zero_division)
 
 
 def check_beta(beta: float) -> HostOrDeviceArray:
     """A finite number that is not negative, as an array."""
-    checked: HostOrDeviceArray = number(0, math.inf, open_high=True, several=False)("beta", beta)
-    return checked
+    return number(0, math.inf, open_high=True, several=False)("beta", beta)

@@ -162,22 +162,19 @@ def check_cutoffs(name: str, value: Any) -> tuple[tuple[int, ...], bool]:
 
 def check_above(name: str, value: float, low: float, high: float = math.inf) -> float:
     """A finite constant above `low` and below `high`."""
-    checked: float = constant(low, high)(name, value)
-    return checked
+    return constant(low, high)(name, value)
 
 
 def check_nonnegative(name: str, value: float) -> float:
     """A finite constant that is not negative."""
-    checked: float = constant(0, math.inf, open_low=False)(name, value)
-    return checked
+    return constant(0, math.inf, open_low=False)(name, value)
 
 
 def check_number(
     name: str, value: Any, *, low: float = 0.0, high: float = math.inf
 ) -> HostOrDeviceArray:
     """A number above `low` and below `high`, or several, as an array; they may be traced."""
-    checked: HostOrDeviceArray = number(low, high, open_low=True, open_high=True)(name, value)
-    return checked
+    return number(low, high, open_low=True, open_high=True)(name, value)
 
 
 def check_index(name: str, value: int, n: int) -> None:
