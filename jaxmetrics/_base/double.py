@@ -162,8 +162,7 @@ def double_program(
         @functools.wraps(function)
         def call(*arguments: Any) -> R:
             with double_precision():
-                result: R = compiled()(*to_program(arguments))
-            return result
+                return compiled()(*to_program(arguments))
 
         return call
 

@@ -129,14 +129,7 @@ def compare_to_value(
     if limits is not None:
         given = near_tree((total, limits, np.float64(value), np.float64(level)))
         pairs, total = pairs_with_value(pairs, limits), _with_errors(*given)
-    found = comparison_of(
-        estimate,
-        total,
-        pairs,
-        confidence_level=level,
-        reference=n_models,
-        margin=margin,
-    )
+    found = comparison_of(estimate, total, pairs, level, n_models, margin)
     own: Comparison = jax.tree.map(
         lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
     )

@@ -205,18 +205,17 @@ def comparison_of(
     estimate: Array,
     covariance: Array,
     pairs: Pairs,
-    *,
-    confidence_level: float,
-    reference: int | None = None,
-    margin: float | None = None,
+    level: float,
+    reference: int | None,
+    margin: float | None,
 ) -> Comparison:
     """A Comparison from estimates `[models]`, their covariance and the errors of the pairs."""
-    level = np.float64(confidence_level)
-    best_set, values = _compared(estimate, covariance, pairs, level, margin, reference)
+    at = np.float64(level)
+    best_set, values = _compared(estimate, covariance, pairs, at, margin, reference)
     numbers: dict[str, Any] = {
         name: None if x is None else as_default(x) for name, x in values.items()
     }
-    known: Any = {"confidence_level": confidence_level, "margin": margin}
+    known: Any = {"confidence_level": level, "margin": margin}
     found = Comparison(**numbers, best_set=jnp.asarray(best_set), **known)
     return found if reference is None else found._captioned_as(reference=(reference,))
 

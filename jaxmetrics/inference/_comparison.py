@@ -173,14 +173,7 @@ def compare(
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds, None)
-    return comparison_of(
-        estimate,
-        covariance.total,
-        pairs,
-        confidence_level=level,
-        reference=reference,
-        margin=margin,
-    )
+    return comparison_of(estimate, covariance.total, pairs, level, reference, margin)
 
 
 def estimated(

@@ -49,7 +49,7 @@ from jaxmetrics.inference._influence.variance import (
     moments_of,
 )
 from jaxmetrics.inference._intervals import rules
-from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.metrics import (
     error_bars_of,
     has_influence,
@@ -282,9 +282,9 @@ def _by_form(
         found = limits_of_form(form, moments, numbers, level)
     else:
         found = limits_by_clusters(form, items, ids, level)
-    estimate, low, high, error = map(as_default, found)
-    warn_of_undefined(estimate)
-    return Interval(estimate, low, high, error, form.name, level)
+    interval = interval_of(found, form.name, level)
+    warn_of_undefined(interval.estimate)
+    return interval
 
 
 def _acceleration(metric: MetricLike, items: Items, ids: Clusters | None) -> Array:

@@ -194,14 +194,8 @@ def compare_means(
     if numerics.namespace(units.estimate) is np:
         _warn_of_few_units(float(units.n), "items" if ids is None else "clusters")
         _warn_of_no_variance(units.estimate, pairs.error)
-    return comparison_of(
-        units.estimate,
-        units.covariance,
-        pairs,
-        confidence_level=level,
-        reference=reference,
-        margin=margin,
-    )._captioned_as("mean")
+    found = comparison_of(units.estimate, units.covariance, pairs, level, reference, margin)
+    return found._captioned_as("mean")
 
 
 class _Units(NamedTuple):

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import as_default, double_precision, library_program
+from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
 from jaxmetrics._base.items import at_least_one, batch_of, rows_of
 from jaxmetrics._base.keywords import known_options
@@ -37,7 +37,7 @@ from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._chosen_threshold import chosen_threshold, in_dtype
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import too_few, warn_of_undefined
-from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.operating import (
     Chosen,
     QuantileOf,
@@ -378,9 +378,7 @@ def _result(values: dict[str, tuple[Array, ...]], method: str, level: float) -> 
     def interval(name: str) -> Any:
         if name not in values:
             return None
-        estimate, low, high, error = map(as_default, values[name])
-        how = "closed form" if name == "threshold" else method
-        return Interval(estimate, low, high, error, how, level)
+        return interval_of(values[name], "closed form" if name == "threshold" else method, level)
 
     fields = [x.name for x in dataclasses.fields(OperatingPoint)][:-1]
     return OperatingPoint(**{x: interval(x) for x in fields}, confidence_level=level)

@@ -23,7 +23,7 @@ from jaxmetrics.inference._influence.either_label import ranked, slopes_by_label
 from jaxmetrics.inference._influence.sizes import too_few
 from jaxmetrics.inference._intervals import distributions, rules
 from jaxmetrics.inference._intervals.effective import effective_size
-from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import Range, range_of
 
@@ -159,22 +159,8 @@ def prediction_powered_interval(
     corrected = slopes_by_label(metric, in_order, _corrected(in_order.order, sample, weight))
     found = _interval(sample, corrected, weight, bounds, at)
     alone = _interval(sample, slopes, without, bounds, at)
-    powered, of_labelled = (_rounded(x, level) for x in (found, alone))
-    return PoweredInterval(
-        powered.estimate,
-        powered.low,
-        powered.high,
-        powered.standard_error,
-        powered.method,
-        level,
-        as_default(weight),
-        of_labelled,
-    )
-
-
-def _rounded(limits: tuple[Array, Array, Array, Array], level: float) -> Interval:
-    estimate, low, high, error = map(as_default, limits)
-    return Interval(estimate, low, high, error, "logit", level)
+    powered, of_labelled = (interval_of(x, "logit", level) for x in (found, alone))
+    return PoweredInterval(**vars(powered), proxy_weight=as_default(weight), labelled=of_labelled)
 
 
 class _Sample(NamedTuple):
@@ -193,8 +179,9 @@ def _sample(items: Items, order: Ordered, proxy: Array, exchanged: bool) -> _Sam
     weights, positive = items.weights, items.labels == 1
     library = numerics.namespace(weights)
     share = weights.size * numerics.divide(weights, library.sum(weights), 0.0)
-    sizes = (effective_size(library.where(x, weights, 0)) for x in (~positive, positive))
-    negatives, positives = sizes
+    negatives, positives = (
+        effective_size(library.where(x, weights, 0)) for x in (~positive, positive)
+    )
     proxy = (1 - proxy if exchanged else proxy).astype(np.float64)
     given = share, positive.astype(np.float64), proxy
     share, positive, proxy = (sorting.take(x, order.item) for x in given)

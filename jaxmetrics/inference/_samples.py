@@ -149,16 +149,8 @@ def compare_samples(
         own = [x._replace(scores=x.scores if one else x.scores[i]) for x in of_groups]
         estimate, variance, pairs = pairs_of_groups(metric, own, request, level)
         warn_of_undefined(estimate, "group", names)
-        rows.append(
-            comparison_of(
-                estimate,
-                numerics.namespace(variance).diag(variance),
-                pairs,
-                confidence_level=level,
-                reference=reference,
-                margin=margin,
-            )
-        )
+        covariance = numerics.namespace(variance).diag(variance)
+        rows.append(comparison_of(estimate, covariance, pairs, level, reference, margin))
     found = rows[0] if one else jax.tree.map(lambda *x: jnp.stack(x), *rows)
     return found._captioned_as(group=names)
 

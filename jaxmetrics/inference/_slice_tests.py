@@ -131,8 +131,7 @@ def pooled_errors(parts: HostArray, sizes: HostArray) -> HostArray:
     known = np.where(np.isfinite(variances), n, 0.0)
     with np.errstate(all="ignore"):
         pooled = np.where(known > 0, known * variances, 0.0).sum(axis=0) / known.sum(axis=0)
-        found: HostArray = np.sqrt((pooled / n).sum(axis=1))
-    return found
+        return np.sqrt((pooled / n).sum(axis=1))
 
 
 def from_rest(

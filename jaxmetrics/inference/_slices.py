@@ -27,7 +27,7 @@ from jaxmetrics.inference._influence.sizes import (
     warn_of_undefined,
 )
 from jaxmetrics.inference._intervals.interval import Interval
-from jaxmetrics.inference._intervals.metrics import with_influence
+from jaxmetrics.inference._intervals.metrics import itself, with_influence
 from jaxmetrics.inference._intervals.ranges import Range, range_of
 from jaxmetrics.inference._pairs import Pairs
 from jaxmetrics.inference._slice_by_slice import (
@@ -273,7 +273,7 @@ def _values_and_pairs(
     alone: bool,
 ) -> tuple[SliceValues, Pairs | None]:
     """The values of the share that the form is of, and the models compared, unless one is alone."""
-    of_shares = form._replace(value_of=_as_it_is)
+    of_shares = form._replace(value_of=itself)
     pairs = None
     if parts is not None:
         pairs = None if alone else pairs_by_slice(form.metric, parts, known, bounds)
@@ -283,10 +283,6 @@ def _values_and_pairs(
     if not alone and parts is None:
         pairs = pairs_of_items(*estimates[:3], bounds)
     return values_of_items(estimates, of_shares, levels), pairs
-
-
-def _as_it_is(share: Any, options: Any) -> Any:
-    return share
 
 
 def slices_of_items(

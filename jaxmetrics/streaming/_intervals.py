@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
-from jaxmetrics._base.double import as_default, double_program
+from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
@@ -26,7 +26,7 @@ from jaxmetrics.inference._confidence import RESAMPLING, warn_of_small_classes
 from jaxmetrics.inference._few_successes import warn_of_few_successes
 from jaxmetrics.inference._forms import chosen_method, form_of, limits_of_form
 from jaxmetrics.inference._intervals import rules
-from jaxmetrics.inference._intervals.interval import Interval, limits_of_replicates
+from jaxmetrics.inference._intervals.interval import Interval, interval_of, limits_of_replicates
 from jaxmetrics.inference._intervals.metrics import error_bars_of, under_one_name
 from jaxmetrics.inference._intervals.rules import Moments
 from jaxmetrics.streaming._bins import Bins
@@ -125,8 +125,7 @@ def interval(
     if all_concrete(numbers[0], n_positives):
         values, n = map(np.asarray, of_all_processes((numbers[0], n_positives)))
         warn_of_few_successes(form.metric, values, n)
-    estimate, low, high, error = map(as_default, numbers)
-    return Interval(estimate, low, high, error, form.name, level)
+    return interval_of(numbers, form.name, level)
 
 
 def _warned_of_few(metric: MetricLike, held: Held, method: str) -> Array:
@@ -172,8 +171,7 @@ def are_coarse(ends: tuple[Any, Any], limits: tuple[Any, Any]) -> HostArray:
     with np.errstate(invalid="ignore"):  # thresholds may be infinite
         apart, most = (np.abs(np.asarray(x[1]) - np.asarray(x[0])) for x in (ends, limits))
         inside = np.all(np.abs(np.stack(ends)) <= 1, axis=0)
-        found: HostArray = (apart > _COARSE) & (apart > most / 2) & inside
-    return found
+        return (apart > _COARSE) & (apart > most / 2) & inside
 
 
 @double_program("chosen", "ignore_nan")
@@ -246,8 +244,7 @@ def _of_share(asked: Question, request: Request, level: float) -> Interval:
     words, n_resamples = words_of(request.key), request.n_resamples
     *numbers, ends = _share_at_limit(arrays, held, words, level, chosen, n_resamples, ignore_nan)
     _warn_of_coarse(ends, numbers)
-    estimate, low, high, error = map(as_default, numbers)
-    return Interval(estimate, low, high, error, "wilson", level)
+    return interval_of(numbers, "wilson", level)
 
 
 @double_program("chosen", "n_resamples", "ignore_nan")

@@ -49,8 +49,7 @@ def moments_on_mesh(
     chosen, arrays = _chosen(metric, axis_name)
     given = at_least_one(items), arrays, np.float64(level)
     with double_precision():
-        found: tuple[Moments, Any] = over_parts(_moments, axis_name, given, chosen)
-    return found
+        return over_parts(_moments, axis_name, given, chosen)
 
 
 def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) -> Array:
@@ -60,8 +59,7 @@ def covariance_on_mesh(metric: MetricLike, items: Items, axis_name: AxisName) ->
         raise NotInPartsError
     with double_precision():
         given = at_least_one(items), arrays
-        found: Array = over_parts(_covariance, axis_name, given, chosen)
-    return found
+        return over_parts(_covariance, axis_name, given, chosen)
 
 
 def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False) -> AxisName:

@@ -1,4 +1,4 @@
-"""Influence values of items, and the moments and covariances of a metric that follow from them."""
+"""Influence values of items, and the moments of a metric that follow from them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import double_program, library_program
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered
@@ -37,8 +37,12 @@ from jaxmetrics.inference._influence.sums_over_positives import (
 )
 from jaxmetrics.inference._intervals.effective import spread_of_weights
 from jaxmetrics.inference._intervals.metrics import error_bars_of
-from jaxmetrics.inference._intervals.rules import Moments, sixth_of_skewness, unless_one
-from jaxmetrics.inference._intervals.rules import standard_error as standard_error_of
+from jaxmetrics.inference._intervals.rules import (
+    Moments,
+    sixth_of_skewness,
+    standard_error,
+    unless_one,
+)
 
 
 def moments_of(
@@ -64,7 +68,7 @@ def estimate_and_error(
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
     # The numbers of the closed form, which alone depend on the level, are not used.
     moments, _ = moments_of(metric, items, axis_name=axis_name)
-    return moments.estimate, (standard_error_of if moments.library is np else _error_of)(moments)
+    return moments.estimate, _error_of(moments)
 
 
 def errors_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array]:
@@ -106,11 +110,7 @@ def _by_item(metric: MetricLike, items: Items, of_item: OfItem) -> tuple[Array, 
     return _item_units(problems, arrays, chosen, of_item, items.scores.shape[-1], n_rows)
 
 
-@double_program()
-def _error_of(moments: Moments) -> Array:
-    return standard_error_of(moments)
-
-
+_error_of = library_program()(standard_error)
 _skewness_of = double_program()(sixth_of_skewness)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -10,7 +12,7 @@ import numpy as np
 from jax.scipy.special import ndtr
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program, library_program
+from jaxmetrics._base.double import as_default, double_program, library_program
 from jaxmetrics._base.results import STATIC, Result, Table, interval_columns
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.distributions import normal_quantile
@@ -51,6 +53,12 @@ class Interval(Result):
         several = [x for x in names.get("option", ()) if (len(names[x]),) == shape[-1:]]
         index = self._rows(shape, "model", *several)
         return Table(self._caption.metric, index, columns, (self.method,))
+
+
+def interval_of(numbers: Iterable[Any], method: str, level: float) -> Interval:
+    """The Interval of an estimate, its limits and its standard error, in this order."""
+    estimate, low, high, error = map(as_default, numbers)
+    return Interval(estimate, low, high, error, method, level)
 
 
 @library_program()

@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, of_all_processes
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.effective import Shares, equal_shares, shares_of
 from jaxmetrics.inference._intervals.informative import excess
-from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.rules import Limits, hull, lacking, wilson
 
 # Where the values in [0, 1], or their distances from 1, add up to at most `FEW`, the limit on that
@@ -252,8 +252,7 @@ def moments_of_sample(
 def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
     """The Interval of method "mean"; it does not warn."""
     limits = limits_of_mean(sample, np.float64(confidence_level))
-    mean, low, high, error = map(as_default, (sample.mean, *limits, sample.standard_error))
-    return Interval(mean, low, high, error, "mean", confidence_level)
+    return interval_of((sample.mean, *limits, sample.standard_error), "mean", confidence_level)
 
 
 @library_program()

@@ -172,10 +172,11 @@ def share_of(metric: MetricLike) -> MetricAsShare:
     """The metric as a share of its largest value; most metrics are that share themselves."""
     chosen, arrays = choose(metric)
     share = error_bars_of(chosen.metric).share
-    return MetricAsShare(metric, _itself) if share is None else share(chosen.options(arrays))
+    return MetricAsShare(metric, itself) if share is None else share(chosen.options(arrays))
 
 
-def _itself(share: Array, options: Options) -> Array:
+def itself(share: Array, options: Options) -> Array:
+    """The share, of a metric that is one."""
     return share
 
 

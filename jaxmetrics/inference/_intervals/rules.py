@@ -77,21 +77,23 @@ def sixth_of_skewness(contributions: Array) -> Array:
     return numerics.divide(third, second**1.5, 0.0) / 6
 
 
-def logit_t(moments: Moments, level: Any, *, kurtosis: float = 3.0) -> Limits:
+def logit_t(moments: Moments, level: Any) -> Limits:
     """expit(logit(A) -+ t sqrt(V) / (A (1 - A))), with A the estimate, V = s0^2 / n0 + s1^2 / n1.
 
     t has the degrees of freedom of Welch and Satterthwaite, V^2 / sum((s^2 / n)^2 / (n - 1)), at
-    least 1; for the negatives n - 1 is divided by (kurtosis - 1) / 2, with the kurtosis of their
-    influence. For any metric from 0 to 1.
+    least 1. For any metric from 0 to 1.
     """
-    variance, df = variance_by_welch(moments, kurtosis)
+    variance, df = variance_by_welch(moments, 3.0)
     estimate, _, sizes = moments
     limits = on_logit(interior(estimate, sizes), variance, df, level)
     return around(estimate, ends(estimate, limits, sizes, level, variance))
 
 
 def variance_by_welch(moments: Moments, kurtosis: float) -> tuple[Array, Array]:
-    """The variance of `logit_t`, and its degrees of freedom."""
+    """The variance of `logit_t`, and its degrees of freedom.
+
+    For the negatives n - 1 is divided by (kurtosis - 1) / 2, with the kurtosis of their influence.
+    """
     estimate, variances, sizes = moments
     centre = interior(estimate, sizes)
     u = centre * (1 - centre)
