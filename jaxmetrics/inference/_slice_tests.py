@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import scipy
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._apart import Margins, quantiles_of
@@ -214,12 +214,9 @@ def _root(own: HostArray, parts: HostArray, others: HostArray, correlation: Host
 
 
 def _others(values: HostArray) -> HostArray:
-    """For each slice the sum of all others; the total minus the slice would lose digits."""
-    before = np.zeros_like(values)
-    before[1:] = values[:-1].cumsum(axis=0)
-    behind = np.zeros_like(values)
-    behind[:-1] = values[:0:-1].cumsum(axis=0)[::-1]
-    return before + behind
+    """For each slice the sum of all others."""
+    of_slices: Any = np.moveaxis(values, 0, -1)
+    return np.moveaxis(np.asarray(cumulative.others(of_slices)), -1, 0)
 
 
 def _adjusted(found: dict[str, HostArray], tested: HostArray, n_tests: int) -> dict[str, HostArray]:

@@ -23,7 +23,7 @@ from jaxmetrics.inference._influence.gradient import (
     slopes_of_weights,
     sorted_now,
 )
-from jaxmetrics.inference._influence.host_slopes import FEW_ROWS, SHORT, rows_of
+from jaxmetrics.inference._influence.host_slopes import FEW_ROWS, SHORT, rows_of, stacked
 
 
 class Ranked(NamedTuple):
@@ -92,9 +92,7 @@ def _slopes_on_host(
             undefined = np.nan if np.isnan(scores).any() else 0 * estimate
             return estimate + undefined, *(_by_item(rows) + undefined for rows in by_class)
 
-    values: Any = (np.stack(x) for x in zip(*map(of_row, found.rows), strict=True))
-    estimate, negatives, positives = (x.reshape((*found.batch, *x.shape[1:])) for x in values)
-    return estimate, negatives, positives
+    return stacked(map(of_row, found.rows), found.batch)
 
 
 def _by_item(rows: Any) -> HostArray:

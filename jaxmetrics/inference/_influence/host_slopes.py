@@ -139,12 +139,11 @@ def moments_on_host(
     found = of_each_row(of_row, items, arrays, SHORT, few=FEW_ROWS)
     if found is None:
         return None
-    rows, batch = found
-    estimate, v0, v1, n0, n1, beside = _stacked(rows, batch)
+    estimate, v0, v1, n0, n1, beside = stacked(*found)
     return Moments(estimate, (v0, v1), (n0, n1)), beside
 
 
-def _stacked(rows: Any, batch: tuple[int, ...]) -> Any:
+def stacked(rows: Any, batch: tuple[int, ...]) -> Any:
     """One pytree of arrays `[*batch, ...]` from one for each row."""
     return jax.tree.map(lambda *x: np.reshape(x, (*batch, *np.shape(x[0]))), *rows)
 
@@ -200,9 +199,7 @@ def units_on_host(
     found = of_each_row(of_row, items, arrays, 2 * SHORT, few=FEW_ROWS, by_item=True)
     if found is None:
         return None
-    rows, batch = found
-    estimate, units = (np.stack(x) for x in zip(*rows, strict=True))
-    return estimate.reshape(batch), units.reshape(*batch, -1)
+    return stacked(*found)
 
 
 def _mean_weight(rows: _Rows) -> Any:

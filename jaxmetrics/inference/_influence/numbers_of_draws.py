@@ -9,7 +9,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -21,6 +20,7 @@ from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.placements import OfTable, Placements
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import Prepared, build
+from jaxmetrics.inference._influence.host_slopes import stacked
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import no_numbers
 
@@ -34,11 +34,11 @@ def numbers_of_draws(
         return ()
     batch = batch_of(items)
     shape = draws[0].shape[len(batch) :]
-    stacked = numerics.namespace(*draws).stack(draws, axis=len(batch))
-    stacked = stacked.reshape(*batch, 2 * math.prod(shape))
+    both = numerics.namespace(*draws).stack(draws, axis=len(batch))
+    both = both.reshape(*batch, 2 * math.prod(shape))
 
     def each() -> Iterator[Array]:  # not begun where other processes hold rows
-        yield from stacked.reshape(-1, stacked.shape[-1])
+        yield from both.reshape(-1, both.shape[-1])
 
     rows = each()
 
@@ -48,8 +48,8 @@ def numbers_of_draws(
 
     found = of_each_row(of_row, items, arrays, short=0)
     if found is None:
-        return _of_rows((items, stacked), arrays, level, chosen, shape, len(batch))
-    return jax.tree.map(lambda *x: np.reshape(x, (*batch, *np.shape(x[0]))), *found[0])
+        return _of_rows((items, both), arrays, level, chosen, shape, len(batch))
+    return stacked(*found)
 
 
 @double_program("chosen", "shape", "axes")
