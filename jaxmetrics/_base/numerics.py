@@ -215,6 +215,17 @@ def root(x: Any) -> Array:
     return library.where(some, library.sqrt(library.where(some, x, 1)), 0 * x)
 
 
+def without_nan(x: Array) -> Array:
+    """x, and 0 where it is NaN: 0 times NaN, in reverse mode, would make all slopes NaN."""
+    library = namespace(x)
+    return library.where(library.isnan(x), 0.0, x)
+
+
+def unrounded(x: Array, rounding: Any) -> Array:
+    """x, and 0 where it is at most `rounding`, that of a sum; NaN stays NaN."""
+    return namespace(x, rounding).where(x > rounding, x, 0 * x)
+
+
 def eigh(matrix: Array) -> tuple[Array, Array]:
     """The eigenvalues of a symmetric matrix in ascending order, and its eigenvectors, in columns.
 

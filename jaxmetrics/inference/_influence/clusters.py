@@ -90,13 +90,9 @@ def _error_of(estimate: Array, of_classes: Array) -> Array:
 
 
 def _squares(of_classes: Array) -> tuple[Array, Array, Array]:
-    """The sums of the squares of the negatives, of the positives, and of both together.
-
-    NaN of a class is left out until the end, as 0 times NaN would be in the slopes of the other.
-    """
-    library = numerics.namespace(of_classes)
-    unknown = library.isnan(of_classes)
-    known, lost = library.where(unknown, 0.0, of_classes), library.any(unknown, axis=-1)
+    """The sums of the squares of the negatives, of the positives, and of both together."""
+    library, known = numerics.namespace(of_classes), numerics.without_nan(of_classes)
+    lost = library.any(library.isnan(of_classes), axis=-1)
     negatives, positives = (
         library.where(lost[..., kind], np.nan, library.sum(known[..., kind, :] ** 2, axis=-1))
         for kind in (NEGATIVE, POSITIVE)

@@ -78,8 +78,7 @@ def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
 
     `squares` is the sum of the squares of the weights, and `mean` that of the values.
     """
-    library = numerics.namespace(spread)
-    return library.where(spread > _OF_SQUARES * mean**2 * squares, spread, 0 * spread)
+    return numerics.unrounded(spread, _OF_SQUARES * mean**2 * squares)
 
 
 def kish(weights: Array) -> tuple[Array, Array]:

@@ -71,12 +71,9 @@ def of_fewer(moments: Moments, largest: tuple[Array, Array]) -> Moments:
     estimate, variances, sizes = moments
 
     def of_class(s2: Array, n: Array, most: Array) -> tuple[Array, Array]:
-        library = numerics.namespace(s2, n, most)
-        # NaN, the variance of one item, would make all slopes NaN in reverse mode, as 0 times NaN.
-        lost = library.isnan(s2)
-        known = library.where(lost, 0.0, s2)
+        library, known = numerics.namespace(s2, n, most), numerics.without_nan(s2)
         times = library.minimum(excess(known / n, n, most), library.maximum(n, 1.0))
-        return library.where(lost, s2, known / times), n / times
+        return library.where(library.isnan(s2), s2, known / times), n / times
 
     (v0, n0), (v1, n1) = map(of_class, variances, sizes, largest)
     return Moments(estimate, (v0, v1), (n0, n1))

@@ -91,7 +91,7 @@ def sample_of(
     third = library.sum(squares * parts, axis=-1)  # NumPy's cubes take fifty times as long
     error = furthest * numerics.root(numerics.divide(second, shares.kept, 0.0))
     error = library.where(shares.kept > 0, error, np.nan)
-    variance = library.where(library.isnan(error), 0.0, error**2)  # 0 times NaN is NaN in slopes
+    variance = numerics.without_nan(error**2)
     # With n equal weights the skewness is at most sqrt(n). With unequal ones it is clipped to that.
     adjusted = numerics.divide(
         n * library.sqrt(library.maximum(n - 1, 0)), library.maximum(n - 2, 0), 0.0
@@ -200,8 +200,7 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     mean, error, skewness, n, df, is_share, draws = sample
     library = numerics.namespace(mean, confidence_level)
     level = library.asarray(confidence_level, np.float64)
-    known = ~library.isnan(error)
-    error = library.where(known, error, 0.0)
+    known, error = ~library.isnan(error), numerics.without_nan(error)
     t = distributions.t_quantile((1 + level) / 2, library.maximum(df, _FEWEST_DF))
     bend = numerics.divide(skewness, library.sqrt(n), 0.0)
 

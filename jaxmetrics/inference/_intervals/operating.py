@@ -272,11 +272,8 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
 
 
 def _without_nan(sizes: Sizes) -> Sizes:
-    """The sizes, 0 of no items; 0 times NaN would make all slopes NaN in reverse mode."""
-    library = numerics.namespace(*sizes[:5])
-    flagged, others = (
-        library.where(library.isnan(x), 0.0, x) for x in (sizes.flagged, sizes.others)
-    )
+    """The sizes, 0 of no items."""
+    flagged, others = map(numerics.without_nan, (sizes.flagged, sizes.others))
     return sizes._replace(flagged=flagged, others=others)
 
 
@@ -307,9 +304,9 @@ def _precision(
     found = total_of(logs[0], minus, library.zeros_like(value))
     odds = (1 - prevalence) / prevalence
     low, high = (1 / (1 + odds * library.exp(-x)) for x in found[1:3])
-    lost = library.isnan(value)
-    inner = library.where(lost, 0.0, value)
-    variance = library.where(lost, value, (inner * (1 - inner)) ** 2 * found.variance)
+    inner = numerics.without_nan(value)
+    variance = (inner * (1 - inner)) ** 2 * found.variance
+    variance = library.where(library.isnan(value), value, variance)
     return Share(value, low, high, variance)
 
 

@@ -338,8 +338,7 @@ def ends(
 
 def unrounded(variance: Array, estimate: Array) -> Array:
     """The variance; 0 where it is the rounding of 0, as in sums over devices or clusters."""
-    library = numerics.namespace(variance, estimate)
-    return library.where(variance > (ROUNDING * estimate) ** 2, variance, 0 * variance)
+    return numerics.unrounded(variance, (ROUNDING * estimate) ** 2)
 
 
 def unless_one(x: Array, n: Array) -> Array:
