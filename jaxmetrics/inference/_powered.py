@@ -155,10 +155,11 @@ def prediction_powered_interval(
     sample = _sample(in_order.items, in_order.order, *at_hand(proxies), exchanged)
     bounds, at = near_tree(range_of(metric)), np.float64(level)
     slopes = slopes_by_label(metric, in_order, _counted(sample))
-    weight, without = _proxy_weights(sample, slopes)
+    units = _units(sample, slopes)
+    weight, without = _proxy_weights(sample, slopes, units)
     corrected = slopes_by_label(metric, in_order, _corrected(in_order.order, sample, weight))
-    found = _interval(sample, corrected, weight, bounds, at)
-    alone = _interval(sample, slopes, without, bounds, at)
+    found = _interval(sample, corrected, _units(sample, corrected), weight, bounds, at)
+    alone = _interval(sample, slopes, units, without, bounds, at)
     powered, of_labelled = (interval_of(x, "logit", level) for x in (found, alone))
     return PoweredInterval(**vars(powered), proxy_weight=as_default(weight), labelled=of_labelled)
 
@@ -194,6 +195,7 @@ _MISSED, _MISSED_BY_WEIGHT = 0.5, 2.0
 Slopes: TypeAlias = tuple[Array, Array, Array]  # returned by `slopes_by_label`
 
 
+@library_program()
 def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
     """Influence `[..., n]` by the label of each item, and on the correction by the proxy."""
     share, positive, proxy, _ = sample
@@ -206,9 +208,11 @@ def _units(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
 
 
 @library_program()
-def _proxy_weights(sample: _Sample, slopes: Slopes) -> tuple[Array, Array]:
+def _proxy_weights(
+    sample: _Sample, slopes: Slopes, units: tuple[Array, Array]
+) -> tuple[Array, Array]:
     """The best weight of the proxy, and the weight 0."""
-    own, correction = _units(sample, slopes)
+    own, correction = units
     library = numerics.namespace(own)
     products, squares = (library.sum(x * correction, axis=-1) for x in (own, correction))
     squares = squares + _MISSED_BY_WEIGHT * _of_an_error(sample, slopes)
@@ -274,11 +278,15 @@ def _monotone(keys: Array, parts: Array) -> Array:
 
 @library_program()
 def _interval(
-    sample: _Sample, slopes: Slopes, weight: Array, bounds: Range | None, level: Array
+    sample: _Sample,
+    slopes: Slopes,
+    units: tuple[Array, Array],
+    weight: Array,
+    bounds: Range | None,
+    level: Array,
 ) -> tuple[Array, Array, Array, Array]:
     """The estimate, its limits, and its standard error."""
-    share, positive, _, sizes = sample
-    own, correction = _units(sample, slopes)
+    (share, positive, _, sizes), (own, correction) = sample, units
     library = numerics.namespace(own)
     squares = (own + weight[..., None] * correction) ** 2
     # The errors of a good proxy are rare, and none may have been drawn.

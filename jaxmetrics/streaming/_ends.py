@@ -102,12 +102,11 @@ def ends_by_score(value: Value, bins: Counted, weighted: bool) -> Array:
 
     A positive whose weight is lost may be in any bin, and the threshold may be its score.
     """
-    positives, negatives = bins[:2]
-    _, even, best = in_bins(positives, negatives, bins.lowest, bins.undefined)
-    worst, _, _ = in_bins(positives, negatives, bins.highest, bins.undefined)
+    _, even, best = tables_of_ends(bins)
+    worst, _, _ = tables_of_ends(bins._replace(lowest=bins.highest))
     if weighted:
         more, anywhere = bins.lost
-        _, _, best = in_bins(positives + anywhere, negatives, bins.lowest, bins.undefined)
+        _, _, best = tables_of_ends(bins._replace(positives=bins.positives + anywhere))
         best, worst = _with(best, below=(0, more)), _with(worst, above=(0, more))
     found = _of_tables(value, (best, even, worst))
     return found.at[2].set(jnp.where(_all_lost(bins), jnp.inf, found[2])) if weighted else found

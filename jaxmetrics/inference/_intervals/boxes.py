@@ -37,16 +37,33 @@ def simultaneous(placed: Placements, fpr: Array, level: float, *, exact: bool) -
     thresholds hold with `level`. Otherwise each class has the local level for `level`, whose normal
     quantile is multiplied by `shrinkage`.
     """
-    sizes = placed.total_negatives, placed.total_positives
-    return between_boxes(placed, fpr, _tails(sizes, level, exact=exact))
+    library = placed.library
+    sizes = n0, _ = placed.total_negatives, placed.total_positives
+    tails, chances = _tails(sizes, level, exact=exact)
+    # The last threshold whose box has its left side within the FPR, and the last whose right side
+    # is. A Beta quantile is at most the FPR where the tail there has reached its probability.
+    last = _largest(lambda k: beta_cdf(fpr, k, n0 - k + 1) >= chances, n0, chances + 0 * fpr)
+    left, right = last[0], last[1] - 1
+    counts = library.stack([left, library.maximum(right, 0)])
+    before, after, caught, caught_after = placed.corners(limit_of_fpr(numerics.rates(counts, n0)))
+    ends = (library.stack(x, axis=1) for x in ((before, after), (caught, caught_after)))
+    corners = library.stack([*ends], axis=1)  # [lines, axes, ends, points]
+    n = library.stack(list(sizes))[:, None, None]
+    return _lines(fpr, corners, n, tails, (left < n0, right >= 0))
 
 
 def _tails(sizes: tuple[Array, Array], level: float, *, exact: bool) -> tuple[Array, Array]:
-    """The tail probabilities of the limits of both classes, of these sizes."""
+    """The probability that the lower limit of a share misses it, `[classes]`, of these sizes.
+
+    Also `[lines, 1]`, the probabilities that the tail of a count of negatives reaches at the left
+    and at the right side of a box.
+    """
     factor = np.float64(1) if exact else shrinkage(*sizes)
     chance = level**0.5 if exact else level
     negatives, positives = (_tail(local_level(n, chance), factor) for n in sizes)
-    return negatives, positives
+    library = numerics.namespace(negatives, positives)
+    of_sides = library.stack([negatives, 1 - negatives])[:, None]
+    return library.stack([negatives, positives]), of_sides
 
 
 def shrinkage(n0: Array, n1: Array) -> Array:
@@ -65,41 +82,20 @@ def shrinkage(n0: Array, n1: Array) -> Array:
     return library.maximum(apart, 0.95 - 0.3 / library.cbrt(fewest))
 
 
-def between_boxes(placed: Placements, fpr: Array, tails: tuple[Array, Array]) -> Limits:
-    """The lower and the upper line through the corners of the boxes, at these FPRs.
-
-    `tails`, of negatives and of positives: the probability that the lower limit of a share at one
-    threshold misses it. The program of a Beta quantile is long, so one call computes all of them:
-    a leading axis `[2]` is the lines, the upper one first. The axes (FPR, TPR) and the two ends of
-    a line segment follow.
-    """
-    library = placed.library
-    sizes = n0, _ = placed.total_negatives, placed.total_positives
-    # The last threshold whose box has its left side within the FPR, and the last whose right side
-    # is. A Beta quantile is at most the FPR where the tail there has reached its probability.
-    chances = library.stack([tails[0], 1 - tails[0]])[:, None]
-    last = _largest(lambda k: beta_cdf(fpr, k, n0 - k + 1) >= chances, n0, chances + 0 * fpr)
-    left, right = last[0], last[1] - 1
-    counts = library.stack([left, library.maximum(right, 0)])
-    before, after, caught, caught_after = placed.corners(limit_of_fpr(numerics.rates(counts, n0)))
-    ends = (library.stack(x, axis=1) for x in ((before, after), (caught, caught_after)))
-    corners = library.stack([*ends], axis=1)  # [lines, axes, ends, points]
-    n = library.stack(list(sizes))[:, None, None]
-    return _lines(fpr, corners, n, tails, (left < n0, right >= 0))
-
-
 def _lines(
-    fpr: Array, counts: Array, n: Array, tails: tuple[Array, Array], inside: tuple[Array, Array]
+    fpr: Array, counts: Array, n: Array, tails: Array, inside: tuple[Array, Array]
 ) -> Limits:
     """The heights of both lines; the upper one is 1, and the lower one 0, where not `inside`.
 
-    `counts` `[lines, axes, ends, points]` of `n` draws are at or above the corners' thresholds.
+    `counts` `[lines, axes, ends, points]` of `n` draws are at or above the corners' thresholds: the
+    upper line comes first, and the axes are FPR and TPR. The program of a Beta quantile is long, so
+    one call computes all limits.
     """
     library = numerics.namespace(counts)
     # Upper left, lower right: the upper limit is 1 - the lower one of the remaining items.
     remaining = (library.arange(2)[:, None] != library.arange(2))[..., None, None]
     counts = library.where(remaining, n - counts, counts)
-    limits = _lower(counts, n, library.stack(list(tails))[:, None, None])
+    limits = _lower(counts, n, tails[:, None, None])
     high = _on_line(fpr, limits[0, 0], 1 - limits[0, 1])
     low = library.where(inside[1], _on_line(fpr, 1 - limits[1, 0], limits[1, 1]), 0.0)
     return library.where(fpr < 1, low, 1.0), library.where(inside[0], high, 1.0)
@@ -109,9 +105,8 @@ def simultaneous_of_rates(rates: Rates, fpr: Array, level: float) -> Limits:
     """`simultaneous` of items with weights or clusters."""
     negatives, positives = rates.negatives, rates.positives
     library = numerics.namespace(negatives.draws)
-    tails = _tails((negatives.draws[-1], positives.draws[-1]), level, exact=False)
+    tails, chances = _tails((negatives.draws[-1], positives.draws[-1]), level, exact=False)
     rows = len(negatives.draws) - 1
-    chances = library.stack([tails[0], 1 - tails[0]])[:, None]
     line = library.arange(2)[:, None]
 
     def within(row: Array) -> Array:
