@@ -1,4 +1,4 @@
-"""Rates and running sums of counts, every rule for 0 / 0, and questions about dtypes."""
+"""Arithmetic of both array libraries: rules for 0 / 0, roots, sums, rows of a batch, dtypes."""
 
 from __future__ import annotations
 

@@ -16,7 +16,6 @@ from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._apart import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
@@ -26,6 +25,7 @@ from jaxmetrics.inference._influence.covariance import Covariance, taken_for_kno
 from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
+from jaxmetrics.inference._margins import ByLevel, levels_for, limits_at, quantiles_of
 from jaxmetrics.inference._pairs import NO_VARIANCE, pairs_of, pairs_with_value
 
 _ROUNDING = 1e-9  # tolerance at the ends of the range of the metric

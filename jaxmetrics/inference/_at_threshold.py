@@ -21,8 +21,8 @@ from jaxmetrics.inference._intervals.distributions import binomial_quantiles
 from jaxmetrics.inference._intervals.effective import effective_size
 from jaxmetrics.inference._intervals.informative import Sums, draws_of_part
 from jaxmetrics.inference._intervals.operating import (
-    Chosen,
     Clustered,
+    OfChoice,
     Sizes,
     Terms,
     shares_of_point,
@@ -152,16 +152,16 @@ def warn_of_infinite_scores(point: Point) -> None:
 
 
 @library_program()
-def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, Chosen]:
-    """The Chosen of each share, by name, from the points `drawn` `[resamples, ...]`."""
+def moments_of_choice(items: Items, terms: Terms, drawn: Point) -> dict[str, OfChoice]:
+    """The OfChoice of each share, by name, from the points `drawn` `[resamples, ...]`."""
     amounts = items.amounts is not None
     in_resamples = shares_of_point(drawn, terms, amounts=amounts)
     in_data = shares_of_point(_looked_up(items, drawn.threshold), terms, amounts=amounts)
     return {name: _moments(x, in_data[name]) for name, x in in_resamples.items()}
 
 
-def _moments(x: Array, in_data: Array) -> Chosen:
-    """The Chosen of x - in_data over the first axis, that of the resamples; NaN are left out."""
+def _moments(x: Array, in_data: Array) -> OfChoice:
+    """The OfChoice of x - in_data over the first axis, that of the resamples; NaN are left out."""
     library = numerics.namespace(x)
     x = x - in_data
     valid = ~library.isnan(x)
@@ -174,7 +174,7 @@ def _moments(x: Array, in_data: Array) -> Chosen:
     mean = mean_of(x)
     squares = library.sum(library.where(valid, (x - mean) ** 2, 0), axis=0)
     variance = numerics.divide(squares, library.maximum(n - 1, 0), np.nan)
-    return Chosen(mean, variance, mean_of(in_data * (1 - in_data)))
+    return OfChoice(mean, variance, mean_of(in_data * (1 - in_data)))
 
 
 @library_program("of_negatives")

@@ -18,8 +18,8 @@ from jaxmetrics._roc.placements import OfPlacements, OfTable, Placements, as_con
 from jaxmetrics._roc.table_values import evaluate
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._intervals import boxes
-from jaxmetrics.inference._intervals.draws import Rates, rates_of
 from jaxmetrics.inference._intervals.numbers import Sizes, heights_and_box, heights_of
+from jaxmetrics.inference._intervals.rates import Rates, rates_of
 from jaxmetrics.inference._intervals.recall import recall, squared_slope
 from jaxmetrics.inference._intervals.rules import Limits, Moments
 

@@ -39,7 +39,7 @@ from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.sizes import too_few, warn_of_undefined
 from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.operating import (
-    Chosen,
+    OfChoice,
     QuantileOf,
     Sizes,
     Terms,
@@ -352,7 +352,7 @@ def _intervals(
     sizes: Sizes,
     terms: Terms,
     level: Array,
-    chosen: dict[str, Chosen] | None,
+    chosen: dict[str, OfChoice] | None,
     limits: Limits | None,
     of: QuantileOf | None,
 ) -> dict[str, tuple[Array, ...]]:

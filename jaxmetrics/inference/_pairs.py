@@ -13,7 +13,6 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import in_native_floats, library_program
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._apart import ByLevel, Margins
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
@@ -22,6 +21,7 @@ from jaxmetrics.inference._intervals.means import Within, draws_of_clusters
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.recall import around_limit
 from jaxmetrics.inference._intervals.rules import lacking
+from jaxmetrics.inference._margins import ByLevel, Margins
 
 _MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
 _FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last

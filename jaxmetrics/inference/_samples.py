@@ -18,7 +18,6 @@ from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose, record_of
-from jaxmetrics.inference._apart import levels_for, limits_at
 from jaxmetrics.inference._bootstrap.bootstrap import resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
@@ -29,6 +28,7 @@ from jaxmetrics.inference._influence.sizes import FEWEST, counted_as, too_few, w
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence, with_influence
 from jaxmetrics.inference._intervals.rules import unrounded
+from jaxmetrics.inference._margins import levels_for, limits_at
 from jaxmetrics.inference._pairs import Pairs, only_number
 from jaxmetrics.inference._pairs_of_samples import Sample, pairs_by_limits, pairs_of_samples
 

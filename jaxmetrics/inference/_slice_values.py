@@ -13,9 +13,12 @@ from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, limits_of_form
+from jaxmetrics.inference._influence.slice_covariance import (
+    covariance_in_slices,
+    covariance_of_threshold,
+)
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
-from jaxmetrics.inference._influence.slices import covariance_in_slices, covariance_of_threshold
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import Moments
 

@@ -30,11 +30,11 @@ _COMPLEMENTS = {
 }
 
 
-Slices: TypeAlias = tuple[HostArray, dict[int, str]] | None
+NamedSlices: TypeAlias = tuple[HostArray, dict[int, str]] | None
 
 
 def warn_of_tied_limits(
-    metric: MetricLike, items: Items, slices: Slices = None, *, planned: bool = False
+    metric: MetricLike, items: Items, slices: NamedSlices = None, *, planned: bool = False
 ) -> None:
     """Warn where many items tie at the limit."""
     message = tied_limits(metric, items, slices, planned=planned)
@@ -43,7 +43,7 @@ def warn_of_tied_limits(
 
 
 def tied_limits(
-    metric: MetricLike, items: Items, slices: Slices = None, *, planned: bool = False
+    metric: MetricLike, items: Items, slices: NamedSlices = None, *, planned: bool = False
 ) -> str | None:
     """What to say where many items tie at the limit, among all items or in a slice; else None.
 

@@ -14,9 +14,9 @@ from jaxmetrics._base.types import Items
 from jaxmetrics._roc.placements import OfTable
 from jaxmetrics.inference._bands_by_boxes import LINE, draws_at
 from jaxmetrics.inference._intervals import boxes
-from jaxmetrics.inference._intervals.draws import rates_of
 from jaxmetrics.inference._intervals.local_level import local_level
 from jaxmetrics.inference._intervals.numbers import heights_of
+from jaxmetrics.inference._intervals.rates import rates_of
 from jaxmetrics.inference._intervals.recall import squared_slope
 
 

@@ -22,8 +22,8 @@ from jaxmetrics._roc.limits import limit_of_fpr
 from jaxmetrics._roc.placements import Placements
 from jaxmetrics.inference._intervals.beta import beta_cdf, beta_quantile
 from jaxmetrics.inference._intervals.distributions import special
-from jaxmetrics.inference._intervals.draws import Rates
 from jaxmetrics.inference._intervals.local_level import local_level
+from jaxmetrics.inference._intervals.rates import Rates
 from jaxmetrics.inference._intervals.rules import Limits
 
 _STEPS = 32  # bisections that find a count below 2^32

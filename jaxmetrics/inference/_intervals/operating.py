@@ -74,7 +74,7 @@ class Sizes(NamedTuple):
     clusters: dict[str, Clustered] | None = None
 
 
-class Chosen(NamedTuple):
+class OfChoice(NamedTuple):
     """Moments over resamples of d, the value of a share in the resample less that in the data.
 
     Both values are at the threshold that is chosen in the resample.
@@ -316,7 +316,7 @@ def limits_of_choice(
     terms: Terms,
     level: Any,
     of: QuantileOf | None,
-    chosen: dict[str, Chosen],
+    chosen: dict[str, OfChoice],
 ) -> dict[str, tuple[Array, Array, Array, Array]]:
     """Values, limits and standard errors at a chosen threshold, by name, from resamples.
 
