@@ -92,7 +92,7 @@ def library(x: Sample) -> Slopes:
     used = np.ones(len(x.times), bool)
     error = np.sqrt(x.parts[0] + x.parts[1])
     found = fit_line(x.auc, error, x.width, x.sizes, x.times, used, np.float64(0.95))
-    return Slopes(*found[:3], found[7])
+    return Slopes(*(found[x] for x in ("slope", "standard_error", "df", "f_p_value")))
 
 
 def _least_squares(values: Any, weights: Any, times: Any, df: Any) -> Slopes:

@@ -30,7 +30,6 @@ _QUARTER = re.compile(r"(\d{4})-?[Qq]([1-4])")
 _ISO = re.compile(r"\d{4}(-.*)?")
 _WEEK = re.compile(r"((?:19|20)\d\d)(?:-?W)?(\d\d)")
 _UNITS = {f"datetime64[{x[0].upper()}]": x for x in ("year", "month", "day")}
-_NAMES = ("slope", "standard_error", "df", "low", "high", "p_value", "f", "f_p_value", "fitted")
 
 
 @jax.tree_util.register_dataclass
@@ -186,12 +185,11 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         errors = given.standard_error, given.high - given.low
         shared = None if given.correlation is None else (given.correlation, found.n_clusters)
         fit = fit_line(estimate, *errors, sizes, at, used, level, shared)
-        values = dict(zip(_NAMES, map(as_default, fit), strict=True))
         return Trend(
             names=slices.names,
             times=as_default(at),
             used=jnp.asarray(used),
-            **values,
+            **jax.tree.map(as_default, fit),
             models=models,
             confidence_level=slices.confidence_level,
         )

@@ -22,9 +22,8 @@ def fit_line(
     used: Array,
     level: Any,
     shared: tuple[Array, Array] | None = None,
-) -> tuple[Array, ...]:
-    """The fields _NAMES of a Trend, from values `[slices, ...]`, their standard errors, and the
-    widths of their intervals.
+) -> dict[str, Array]:
+    """Fields of a Trend, from values `[slices, ...]`, their errors and the widths of intervals.
 
     `shared` is None, or the correlation `[slices, slices, ...]` of slices that share clusters and
     the effective numbers of clusters with each class in all slices.
@@ -87,6 +86,14 @@ def fit_line(
         squared = library.einsum("sr...,rs...->...", product, product)
         df_between = numerics.divide(within**2, squared, df_between)
     f = numerics.divide(between, within, library.where(between == 0, 0.0, np.nan))
-    f_p_value = f_survival(f, df_between, df_within)
-    fitted = mean + slope * (at - centre)
-    return slope, deviation, df, slope - margin, slope + margin, p_value, f, f_p_value, fitted
+    return {
+        "slope": slope,
+        "standard_error": deviation,
+        "df": df,
+        "low": slope - margin,
+        "high": slope + margin,
+        "p_value": p_value,
+        "f": f,
+        "f_p_value": f_survival(f, df_between, df_within),
+        "fitted": mean + slope * (at - centre),
+    }

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 from jaxmetrics.inference._intervals.effective import nearly_whole
@@ -54,12 +52,15 @@ class Sums(NamedTuple):
 
 
 def draws_of_part(part: Sums, rest: Sums) -> Array:
-    """The Bernoulli draws whose mean varies as the share of `part` does; at most Kish's size."""
+    """The Bernoulli draws whose mean varies as the share of `part` does; at most Kish's size.
+
+    0 of no items, without NaN, which would make slopes NaN.
+    """
     total, squares, unit = part.plus(rest)
     n = nearly_whole(numerics.divide(total**2, squares, 0.0))
     (weight, of_part), (others, of_rest) = (x.in_unit(unit) for x in (part, rest))
-    share, other = (numerics.divide(x, total, np.nan) for x in (weight, others))
-    variance = numerics.divide(of_part * other**2 + of_rest * share**2, total**2, np.nan)
+    share, other = (numerics.divide(x, total, 0.0) for x in (weight, others))
+    variance = numerics.divide(of_part * other**2 + of_rest * share**2, total**2, 0.0)
     return draws_of_share(share, variance, n)
 
 

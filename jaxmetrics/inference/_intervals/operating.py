@@ -197,7 +197,6 @@ def limits_at_threshold(
     """
     library = numerics.namespace(*point)
     estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
-    sizes = _without_nan(sizes)
     point, flagged, n_flagged = _counted(point, sizes, of)
     values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     of_flagged = shares_of_point(flagged, terms)
@@ -271,12 +270,6 @@ def _counted(point: Point, sizes: Sizes, of: QuantileOf | None) -> tuple[Point, 
     return found, flagged, library.minimum(part * sizes.flagged, _LARGEST)
 
 
-def _without_nan(sizes: Sizes) -> Sizes:
-    """The sizes, 0 of no items."""
-    flagged, others = map(numerics.without_nan, (sizes.flagged, sizes.others))
-    return sizes._replace(flagged=flagged, others=others)
-
-
 def _npv(
     recall: tuple[Share, Array], fpr: tuple[Share, Array], value: Array, prevalence: Any
 ) -> Share:
@@ -333,7 +326,6 @@ def limits_of_choice(
     library = numerics.namespace(*point)
     smaller = library.minimum(sizes.positives, sizes.negatives)
     estimates = shares_of_point(point, terms, amounts=sizes.amounts is not None)
-    sizes = _without_nan(sizes)
     point, flagged, n_flagged = _counted(point, sizes, of)
     values = shares_of_point(point, terms, amounts=sizes.amounts is not None)
     values["precision"] = shares_of_point(flagged, terms)["precision"]
