@@ -149,13 +149,13 @@ def confidence_interval(
     statistical inference", JASA 22, 1927.
     """
     record = record_of(metric)
-    given = (scores, labels, weights, where, amounts)
-    items = checks.check_items(*given, along={"clusters": clusters})
+    along = {"clusters": clusters}
+    items = checks.check_items(scores, labels, weights, where, amounts, along=along)
     checks.check_rows(items)
     level = checks.check_level(confidence_level)
     checks.check_choice("method", method, METHODS)
     check_amounts(metric, items)
-    asked = metric, items
+    asked, given = metric, items
     if method not in RESAMPLING:
         metric, items = with_influence(metric, items)
     chosen = chosen_method(metric, method)
@@ -171,7 +171,8 @@ def confidence_interval(
         key, n_resamples, stratify, ids, memory_budget=memory_budget, progress=progress, mesh=mesh
     )
     request.check(needs_key=resamples)
-    _warn_if_classes_are_small(*asked, ids, chosen)
+    if (sizes := smallest_sizes(given, ids)) is not None:
+        warn_of_small_classes(asked, sizes, chosen, clustered=ids is not None)
     if resamples:
         function, arrays = choose(metric)
         refuse = function.refuse_several if chosen == "bca" else function.refuse_tree
@@ -184,13 +185,6 @@ def confidence_interval(
     if chosen != "wald":
         return _by_form(form_of(metric, chosen), items, ids, level, axis_name)
     return _by_wald(metric, items, ids, level, axis_name)
-
-
-def _warn_if_classes_are_small(
-    metric: MetricLike, items: Items, ids: Clusters | None, method: str
-) -> None:
-    if (sizes := smallest_sizes(items, ids)) is not None:
-        warn_of_small_classes(metric, sizes, method, clustered=ids is not None)
 
 
 def warn_of_small_classes(
