@@ -221,7 +221,7 @@ def without_nan(x: Array) -> Array:
     return library.where(library.isnan(x), 0.0, x)
 
 
-def unrounded(x: Array, rounding: Any) -> Array:
+def above_rounding(x: Array, rounding: Any) -> Array:
     """x, and 0 where it is at most `rounding`, that of a sum; NaN stays NaN."""
     return namespace(x, rounding).where(x > rounding, x, 0 * x)
 

@@ -52,7 +52,7 @@ def fit_line(
         if correlation is None:
             return total(parts**2)
         found = total(parts * total(correlation * parts[:, None]))
-        return numerics.unrounded(found, numerics.SLACK * total(abs(parts)) ** 2)
+        return numerics.above_rounding(found, numerics.SLACK * total(abs(parts)) ** 2)
 
     def degrees(parts: Array) -> Array:
         """Those of a sum of independent parts of a variance, by Satterthwaite."""
@@ -82,7 +82,7 @@ def fit_line(
             covariance - numerics.divide(total(h[:, None] * covariance), whole, np.nan)
         )
         trace = library.einsum("ss...->...", product)
-        within = numerics.unrounded(trace, numerics.SLACK * total(parts))
+        within = numerics.above_rounding(trace, numerics.SLACK * total(parts))
         squared = library.einsum("sr...,rs...->...", product, product)
         df_between = numerics.divide(within**2, squared, df_between)
     f = numerics.divide(between, within, library.where(between == 0, 0.0, np.nan))

@@ -78,7 +78,7 @@ def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
 
     `squares` is the sum of the squares of the weights, and `mean` that of the values.
     """
-    return numerics.unrounded(spread, _OF_SQUARES * mean**2 * squares)
+    return numerics.above_rounding(spread, _OF_SQUARES * mean**2 * squares)
 
 
 def kish(weights: Array) -> tuple[Array, Array]:

@@ -338,7 +338,7 @@ def ends(
 
 def unrounded(variance: Array, estimate: Array) -> Array:
     """The variance; 0 where it is the rounding of 0, as in sums over devices or clusters."""
-    return numerics.unrounded(variance, (ROUNDING * estimate) ** 2)
+    return numerics.above_rounding(variance, (ROUNDING * estimate) ** 2)
 
 
 def unless_one(x: Array, n: Array) -> Array:
