@@ -40,7 +40,7 @@ class Dual(NDArrayOperatorsMixin):
     dtype = property(lambda self: self.value.dtype)
 
     def __getitem__(self, at: Any) -> Dual:
-        return self._with(self.value[at], lambda x: np.asarray(x)[at])
+        return self._with(self.value[at], lambda x: np.broadcast_to(x, self.shape)[at])
 
     def astype(self, dtype: Any) -> Dual:
         return self._with(self.value.astype(dtype), lambda x: x)

@@ -56,9 +56,12 @@ def roc_auc(placed: Placements) -> Array:
     operating characteristic (ROC) curve", Radiology 143, 1982.
     """
     placed = placed.near_one()
-    twice = 2 * placed.total_negatives
-    outranked = placed.summed(lambda part: part.total(twice - part.above - part.not_below))
-    return within(divide(outranked, twice * placed.total_positives, np.nan), 0, 1)
+
+    def outranked(part: Groups) -> Any:
+        return part.total(2 * part.total_negatives - part.above - part.not_below)
+
+    pairs = placed.total_negatives * placed.total_positives
+    return within(divide(placed.summed(outranked), 2 * pairs, np.nan), 0, 1)
 
 
 def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:

@@ -95,7 +95,8 @@ class Groups(Protocol):
         """Relative tolerance of an FPR limit, which sums of weights reach only up to rounding."""
 
     @property
-    def total_negatives(self) -> Any: ...
+    def total_negatives(self) -> Any:
+        """The weight of all negatives, which broadcasts with what is of each group."""
 
     @property
     def above(self) -> Any:

@@ -247,18 +247,29 @@ class EachGroup:
     library: Any = np
 
     slack = numerics.SLACK
-    above = property(lambda self: self.columns[1][..., None])
-    not_below = property(lambda self: self.columns[2][..., None])
-    positives_above = property(lambda self: self.columns[3][..., None])
-    positives_not_below = property(lambda self: self.columns[4][..., None])
     total_negatives = property(lambda self: self.totals[0])
     total_positives = property(lambda self: self.totals[1])
-
-    def total(self, of_each: Any) -> Any:
-        return self.columns[0] * of_each[..., 0]
 
     def near_one(self, *, together: bool = False) -> EachGroup:
         return self  # weights already are in the unit of each slice
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any = None) -> Any:
-        return function(self)
+        return function(_Alone(self))
+
+
+@dataclass(frozen=True)
+class _Alone:
+    """The groups of EachGroup, `[groups, 1]`: each is the only one of its sample."""
+
+    whole: EachGroup
+
+    library = property(lambda self: self.whole.library)
+    slack = property(lambda self: self.whole.slack)
+    total_negatives = property(lambda self: self.whole.total_negatives[..., None])
+    above = property(lambda self: self.whole.columns[1][..., None])
+    not_below = property(lambda self: self.whole.columns[2][..., None])
+    positives_above = property(lambda self: self.whole.columns[3][..., None])
+    positives_not_below = property(lambda self: self.whole.columns[4][..., None])
+
+    def total(self, of_each: Any) -> Any:
+        return self.whole.columns[0] * of_each[..., 0]

@@ -1,8 +1,8 @@
 """Smooth metrics of placements in many slices at once, and their slopes in the weights.
 
-Such a metric is a sum over positives. So one program evaluates and differentiates it for each group
-of positives that tie, with the totals of its slice, for all groups of all slices. NumPy adds up the
-groups of a slice, and the slopes of each item.
+Such a metric is a sum over positives. So it is evaluated and differentiated for each group of
+positives that tie, with the totals of its slice, for all groups of a run of slices at once. The
+groups of a slice are added up, and the slopes of each item.
 """
 
 from __future__ import annotations
@@ -10,19 +10,23 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.duals import value_and_slopes
 from jaxmetrics._base.host import in_threads
-from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._base.types import HostArray
 from jaxmetrics._roc.record import Chosen, Options
-from jaxmetrics._roc.sliced import Order, RunOfSlices, Sliced, TiedPositives, columns_of, groups_of
-from jaxmetrics.inference._influence.host_slopes import GroupsOfPositives
+from jaxmetrics._roc.sliced import (
+    EachGroup,
+    Order,
+    RunOfSlices,
+    Sliced,
+    TiedPositives,
+    columns_of,
+    groups_of,
+)
 from jaxmetrics.inference._intervals.metrics import error_bars_of
-
-_FEWEST = 1024  # the fewest groups that a program is compiled for
 
 
 class InSlices(NamedTuple):
@@ -40,54 +44,42 @@ class InSlices(NamedTuple):
     numbers: Any
 
 
-class _Placed(NamedTuple):
-    """The groups of some slices, and `[9, groups]`: their columns, totals and sizes."""
-
-    order: Order
-    groups: TiedPositives
-    rows: HostArray
-
-
 def smooth_in_slices(
     chosen: Chosen, arrays: Options, sliced: Sliced, scores: HostArray, levels: HostArray
 ) -> InSlices:
     """The metric in each slice, from scores `[n]` in the order of `sliced`."""
-    parts = sliced.parts()
+    function: Any = chosen.metric.of_placements
+    numbers_of = error_bars_of(chosen.metric).numbers
+    # Limits `[..., 1]`, beside the axis of the groups.
+    options = chosen.options({name: x[..., None] for name, x in arrays.items()})
 
-    def placed_in(part: RunOfSlices) -> _Placed:
-        order = part.sliced.order(scores[part.span])
-        groups = groups_of(part.sliced, order)
-        both = (x.take(groups.slice, axis=0).T for x in (part.sliced.totals, part.sliced.sizes))
-        return _Placed(
-            order, groups, np.concatenate([columns_of(part.sliced, order, groups), *both])
-        )
+    def of_part(part: RunOfSlices) -> InSlices:
+        own = part.sliced
+        order = own.order(scores[part.span])
+        groups = groups_of(own, order)
+        totals, sizes = (x.take(groups.slice, axis=0).T for x in (own.totals, own.sizes))
 
-    placed = in_threads(placed_in, parts)
-    ends = np.cumsum([x.rows.shape[1] for x in placed], dtype=int)
-    n = int(ends[-1]) if len(ends) else 0
-    rows = np.ones((9, max(_FEWEST, numerics.next_power_of_two(n))))
-    np.concatenate([x.rows for x in placed] + [rows[:, n:]], axis=1, out=rows)
-    value, slopes, by_totals, numbers = jax.tree.map(
-        lambda x: np.asarray(x)[..., :n], _contributions(rows, levels, arrays, chosen)
-    )
-    of_slice = np.zeros(n, int)
-    for x, part, end in zip(placed, parts, ends, strict=True):
-        of_slice[end - x.rows.shape[1] : end] = x.groups.slice + part.slices.start
+        def placed(rows: Any) -> Any:
+            return EachGroup(rows[:5], rows[5:])
 
-    def added(values: HostArray) -> HostArray:
-        return np.bincount(of_slice, values, len(sliced.counts))
+        def value(rows: Any, _: Any) -> Any:
+            return function(placed(rows), **options)
 
-    influence = np.empty(len(scores))
+        def added(values: HostArray) -> HostArray:
+            return np.bincount(groups.slice, values, len(own.counts))
 
-    def spread(part: RunOfSlices, placed: _Placed, slopes: HostArray) -> None:
+        rows = np.concatenate([columns_of(own, order, groups), totals])
         with np.errstate(all="ignore"):
-            influence[part.span] = _influence(part.sliced, placed.order, placed.groups, slopes)
+            values, slopes, _ = value_and_slopes(value, rows, np.zeros(0))
+            influence = _influence(own, order, groups, slopes[:5])
+            if own.weights is not None:  # without, centring removes this constant of each class
+                of_classes = np.stack([added(x) for x in slopes[5:]], axis=-1)
+                influence += own.spread(of_classes * own.totals)
+            numbers = numbers_of(placed(rows), tuple(sizes), levels, options)
+        return InSlices(added(values), influence, jax.tree.map(added, numbers))
 
-    in_threads(spread, parts, placed, np.split(slopes, ends[:-1], axis=1) if parts else [])
-    if sliced.weights is not None:  # without, centring removes this constant of each class
-        of_classes = np.stack([added(x) for x in by_totals], axis=-1)
-        influence += sliced.spread(of_classes * sliced.totals)
-    return InSlices(added(value), influence, jax.tree.map(added, numbers))
+    parts = in_threads(of_part, sliced.parts())
+    return jax.tree.map(lambda *x: np.concatenate(x), *parts)
 
 
 def _influence(sliced: Sliced, order: Order, groups: TiedPositives, slopes: HostArray) -> HostArray:
@@ -120,26 +112,3 @@ def _influence(sliced: Sliced, order: Order, groups: TiedPositives, slopes: Host
     by_item = np.empty_like(found)
     by_item[order.item] = found
     return by_item
-
-
-@double_program("chosen")
-def _contributions(
-    rows: Array, levels: Array, arrays: Options, chosen: Chosen
-) -> tuple[Array, Array, Array, Any]:
-    """The part that each group has in the value, its slopes in the columns and in the totals of the
-    slice, and its part in the numbers."""
-    options = chosen.options(arrays)
-    function: Any = chosen.metric.of_placements
-    numbers = error_bars_of(chosen.metric).numbers
-
-    def of_group(column: Array, total: Array, size: Array) -> Any:
-        def value(column: Array, total: Array) -> Any:
-            placed = GroupsOfPositives(column[:, None], total[::-1])
-            return jnp.asarray(function(placed, **options), jnp.float64)
-
-        found, (slopes, by_total) = jax.value_and_grad(value, (0, 1))(column, total)
-        placed: Any = GroupsOfPositives(column[:, None], total[::-1])
-        return found, slopes, by_total, numbers(placed, (size[0], size[1]), levels, options)
-
-    mapped = jax.vmap(of_group, in_axes=-1, out_axes=-1)
-    return mapped(rows[:5], rows[5:7], rows[7:])

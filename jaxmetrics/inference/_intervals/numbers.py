@@ -56,11 +56,11 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
     missing = placed.library.maximum(placed.total_negatives / sizes[0] / 2 - half, 0.0)
 
     def without_itself(part: Groups) -> Any:
-        caught = part.library.maximum(part.positives_not_below - half, 0.0)
-        return part.total(divide(caught, caught + part.not_below + missing, 1.0))
+        caught = part.library.maximum(part.positives_not_below - half[..., None], 0.0)
+        return part.total(divide(caught, caught + part.not_below + missing[..., None], 1.0))
 
     def of_odds(part: Groups) -> Any:
-        return part.total(odds + 0.0 * part.not_below)
+        return part.total(odds[..., None] + 0.0 * part.not_below)
 
     odds = divide(placed.total_negatives, placed.total_positives, np.nan)
     # Even the odds are written as a mean over positives: for slices, only sums over the groups of a
