@@ -93,12 +93,16 @@ class Sliced:
         return np.tile([False, True], len(self.counts)).repeat(np.diff(self.bounds))
 
     def parts(self) -> list[RunOfSlices]:
-        """Runs of slices whose arrays stay in the cache, and which threads take in turn."""
+        """Runs of slices whose arrays stay in the cache, and which threads take in turn.
+
+        There is one at least, also without slices.
+        """
         begins = self.begins
-        cuts = begins[:-1].searchsorted(np.arange(0, max(len(self.item), 1), _PART))
-        cuts = np.unique(np.append(cuts, len(begins) - 1))
+        end = len(begins) - 1
+        cuts = begins[:-1].searchsorted(np.arange(0, len(self.item), _PART))
+        firsts = np.union1d(0, cuts[cuts < end]).tolist()
         found = []
-        for first, last in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True):
+        for first, last in zip(firsts, [*firsts[1:], end], strict=True):
             span = slice(int(begins[first]), int(begins[last]))
             bounds = self.bounds[2 * first : 2 * last + 1] - span.start
             weights = None if self.weights is None else self.weights[span]
@@ -168,7 +172,7 @@ class Sliced:
             return found, None
 
         parts = in_threads(of_part, self.parts())
-        found, weights = zip(*parts, strict=True) if parts else ((scores,), (self.weights,))
+        found, weights = zip(*parts, strict=True)
         return np.concatenate(found), None if self.weights is None else np.concatenate(weights)
 
 
