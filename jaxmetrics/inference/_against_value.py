@@ -125,7 +125,7 @@ def compare_to_value(
         estimate, covariance, bounds = estimated(metric, items, request, OF_INTERVALS)
     warn_of_undefined(estimate, "model", names_in(scores))
     estimate, covariance = _with_value(estimate, covariance, np.float64(value))
-    pairs, total = pairs_of(estimate, covariance, bounds, n_models), covariance.total
+    pairs, total = pairs_of(estimate, covariance, bounds), covariance.total
     if limits is not None:
         given = near_tree((total, limits, np.float64(value), np.float64(level)))
         pairs, total = pairs_with_value(pairs, limits), _with_errors(*given)

@@ -172,7 +172,7 @@ def compare(
     estimate, covariance, bounds = estimated(metric, items, request, _OF_MODELS)
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
-    pairs = pairs_of(estimate, covariance, bounds, None)
+    pairs = pairs_of(estimate, covariance, bounds)
     return comparison_of(estimate, covariance.total, pairs, level, reference, margin)
 
 

@@ -107,13 +107,8 @@ def _drawn_parts(normal: Array, *sizes: Array) -> Array:  # of float32 on TPUs
     return library.maximum(root * root * root, in_tail)
 
 
-@library_program("fixed")
-def pairs_of(
-    estimate: Array,
-    covariance: Covariance,
-    bounds: Range | None,
-    fixed: int | None,
-) -> Pairs:
+@library_program()
+def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> Pairs:
     """The Pairs of models; `bounds` is the Range of the metric, if known.
 
     The variance of a difference is V_0 + V_1, of the negatives and the positives, with
@@ -121,8 +116,7 @@ def pairs_of(
     of the influence values. L_c, of `_largest_variances`, is a variance that disagreements which
     were not drawn may have. a is 1, and up to 5 where hardly a failure of a model has been seen.
     n_c is the number of items; with clusters, in the term of L_c and below, the smallest number of
-    the models' draws, as of `draws_of_clusters`. `fixed` is the index of a given value among the
-    models.
+    the models' draws, as of `draws_of_clusters`.
 
     Where only the negatives up to a false positive rate decide, these may be so few that hardly one
     has influence. So V_0 is larger by 2 max(W - s_0^2, 0) / (m + 2) / n_0, and has m + 4 degrees of
@@ -144,15 +138,14 @@ def pairs_of(
     k0 = n0
     if bounds is not None:
         share, unit = bounds.share_of(estimate)[:, None], (bounds.high - bounds.low) ** 2
-        moves = np.arange(len(share))[:, None] != (len(share) if fixed is None else fixed)
 
         def allowed(*sizes: Array) -> list[Array]:
             """What disagreements that were not drawn may add to the variance of each class."""
-            weight = 1 + _MORE * _unseen(share, library.minimum(*sizes), moves)
+            weight = 1 + _MORE * _unseen(share, library.minimum(*sizes))
             found = []
             for v, of_class, n_c in zip(classes, of_classes, sizes, strict=True):
                 unseen = largest_variance(share, n_c)
-                largest = unit * _largest_variances(unseen, of_class / unit, n_c, moves)
+                largest = unit * _largest_variances(unseen, of_class / unit, n_c)
                 lacking = library.maximum(largest - n_c * v, 0)
                 found.append(weight * numerics.divide(lacking, n_c**2, 0.0))
             return found
@@ -162,7 +155,7 @@ def pairs_of(
             drawn = tuple(map(library.min, covariance.draws))
         added = allowed(*drawn)
         if bounds.max_fpr is not None:
-            window = _of_window(bounds, share, of_classes[0], drawn[0], moves)
+            window = _of_window(bounds, share, of_classes[0], drawn[0])
             added[0] += window.variance
             k0 = library.minimum(n0, window.df + 1)
         else:
@@ -200,13 +193,13 @@ class _Window(NamedTuple):
     df: Array
 
 
-def _of_window(bounds: Range, share: Array, of_class: Array, n: Array, moves: HostArray) -> _Window:
+def _of_window(bounds: Range, share: Array, of_class: Array, n: Array) -> _Window:
     library, unit = numerics.namespace(share, of_class, n), (bounds.high - bounds.low) ** 2
     # Nothing is seen below the first negative, and the power law is not taken to be steeper there.
     limit = library.maximum(bounds.max_fpr, _NARROWEST / n)
     m, of_class = n * limit, of_class / unit
     unseen = bounds.variance_of_window(share, limit)
-    largest = _largest_variances(unseen, of_class * n / m, m, moves)
+    largest = _largest_variances(unseen, of_class * n / m, m)
     lacking = library.maximum(largest - n * of_differences(of_class), 0)
     low, high = around_limit(limit, n)
     known = library.where(bounds.of_height, n * (high - low), m)
@@ -250,9 +243,9 @@ def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
         n = library.where(is_share, draws, n)
         apart = library.where(is_share, items.apart, apart)
     share = library.clip(estimate, 0, 1)[:, None]
-    largest = _largest_variances(largest_variance(share, n), covariance, n, np.True_)
+    largest = _largest_variances(largest_variance(share, n), covariance, n)
     unseen = library.maximum(largest - n * variance, 0) / n**2
-    more = (1 + _MORE * _unseen(share, n, np.True_)) * unseen
+    more = (1 + _MORE * _unseen(share, n)) * unseen
     raised = variance + library.where(is_share, more, 0.0)
     raised = library.maximum(raised, _of_sparse(estimate, kept * variance, n, is_share, apart))
     others = ~library.eye(len(estimate), dtype=bool)
@@ -328,32 +321,30 @@ def largest_variance(share: Array, n: Array) -> Array:
     return p * (1 - p)
 
 
-def _unseen(share: Array, n: Array, moves: Any) -> Array:
+def _unseen(share: Array, n: Array) -> Array:
     """From 0 to 1 as the soft failures n (1 - A), or successes n A, of either model get few.
 
     `share` is `[models, 1]`; `n` is a number, or `[models, models]` with a number for each pair.
     """
     library = numerics.namespace(share, n)
-    fewest = library.where(moves, n * library.minimum(share, 1 - share), np.inf)
-    few = lacking(fewest, _FEWEST)
+    few = lacking(n * library.minimum(share, 1 - share), _FEWEST)
     return library.maximum(few, few.T)
 
 
-def _largest_variances(unseen: Array, of_class: Array, n: Array, moves: Any) -> Array:
-    """uA + uB - 2 r sqrt(uA uB), with u the variance that an observation not drawn may have.
+def _largest_variances(unseen: Array, of_class: Array, n: Array) -> Array:
+    """uA + uB - 2 r sqrt(uA uB), with u = `unseen`, which an observation not drawn may have.
 
     r is the correlation of the two models' influence values with one more observation, in which the
     influence values of each model have the variance u and are independent of the other's. `unseen`
     is `[models, 1]`; where `n` is `[models, models]` both have a number for each pair.
     """
     library = numerics.namespace(unseen, of_class, n)
-    u = library.where(moves, unseen, 0.0)
     own = library.maximum(library.diagonal(of_class), 0)[:, None]
-    variances = n * own + numerics.divide(u, n, np.nan)
-    deviations = library.sqrt(library.where(moves, variances, 1.0))
+    variances = n * own + numerics.divide(unseen, n, np.nan)
+    deviations = library.sqrt(variances)
     together = deviations * deviations.T
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
-    return u + u.T - 2 * r * numerics.root(u * u.T)
+    return unseen + unseen.T - 2 * r * numerics.root(unseen * unseen.T)
 
 
 def differences_of(estimate: Any, standard_error: Array) -> Array:

@@ -106,7 +106,7 @@ def _of_pair(pilot: Pilot, times: Times) -> Errors:
     of_classes = library.stack([found.negatives, found.positives])
     draws = _draws(pilot, found, times)
     planned = Covariance(found.total, of_classes, found.sizes, found.mixed, draws)
-    pairs = pairs_of(pilot.estimate, planned, pilot.bounds, None)
+    pairs = pairs_of(pilot.estimate, planned, pilot.bounds)
     error, df = pairs.error[0, 1], pairs.df[0, 1]
     return Errors(pairs.standard_error[0, 1], error, df, _lean(pilot.thirds, times, error))
 

@@ -199,7 +199,7 @@ def pairs_by_slice(
             found = known.sums.estimate, known.covariance
         else:
             found = near_tree(covariance_of(by_steps, part.items, part.clusters, bounds))
-        return pairs_of(*found, bounds_in_slice, None)
+        return pairs_of(*found, bounds_in_slice)
 
     pairs = map(of_slice, slices, of_slices or itertools.repeat(None))
     return stacked([*pairs], bounds, len(slices[0].items.scores))

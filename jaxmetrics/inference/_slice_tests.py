@@ -105,9 +105,8 @@ def pairs_of_items(
 
     def of_slice(estimate: Any, of_classes: Any, n0: Any, n1: Any) -> Pairs:
         total, none = of_classes.sum(axis=0), np.float64(0)
-        return pairs_of(
-            estimate, Covariance(total, of_classes, (n0, n1, n0 + n1), none), bounds, None
-        )
+        covariance = Covariance(total, of_classes, (n0, n1, n0 + n1), none)
+        return pairs_of(estimate, covariance, bounds)
 
     return stacked([*map(of_slice, estimate, of_classes, *sizes)], bounds, estimate.shape[1])
 

@@ -46,13 +46,13 @@ def pair_sums(kernel: Kernel, places: Array, weights: Array, opens: Array | None
 
     Args:
       kernel: f.
-      places: `[n]` ascending.
+      places: `[n]` ascending, finite.
       weights: `[..., n]`, of any sign.
       opens: `[n]` bool, True where a list begins, or None for one list. Items of different lists
         make no pairs; places ascend within a list.
 
     Returns:
-      `[..., n]`. Without lists, all are NaN if a place is infinite.
+      `[..., n]`.
     """
     rows = weights.reshape(1, -1, len(places))
     kernels = ((kernel,),) * rows.shape[1]
@@ -87,9 +87,6 @@ def pair_sums_of_rows(kernels: tuple[tuple[Kernel, ...], ...]) -> Callable[..., 
             sums = _sums_before(list(zip(sides, sources, strict=True)), stacked)
             for image, x in zip(rows, sums, strict=True):
                 found += x if image is given else jnp.flip(x, -1)
-        if opens is None:  # with lists, an infinite place must not make other lists NaN
-            finite = jnp.all(jnp.isfinite(places), axis=1)
-            found = jnp.where(finite[:, None, None], found, jnp.nan)
         return found
 
     mapped = custom_vmap(of_rows)
