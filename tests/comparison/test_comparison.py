@@ -90,6 +90,30 @@ def test_limits_of_average_precision(level, data):
     close(found.p_value[2, 0], 2 * stats.t.sf(abs(y) / error, df))
 
 
+def test_the_unit_of_a_partial_area_says_nothing(data):
+    raw, share, corrected = (
+        jm.compare(partial(jm.partial_auc, max_fpr=0.2, scale=scale), *data)
+        for scale in ("raw", "range", "mcclish")
+    )
+    close(share.low, raw.low / 0.2)
+    close(corrected.high, raw.high / (2 * (0.2 - 0.02)))
+    for found in (share, corrected):
+        for name in ("df", "p_value", "simultaneous_p_value"):
+            close(getattr(found, name), getattr(raw, name))
+
+
+def test_hardly_a_failure_raises_the_error():
+    """With soft failures n (1 - A) of 0.3, in the midst of those that raise it in part."""
+    labels = np.arange(40) >= 20
+    scores = np.stack([np.arange(40.0)] * 2)
+    scores[0, 19], scores[1, 0] = 25.5, 31.5  # negatives above 6 and above 12 of the positives
+    assert (1 - jm.roc_auc(scores, labels)[0]) * 20 == pytest.approx(0.3)
+    found = jm.compare(jm.roc_auc, scores, labels)
+    error, df, *_ = t_of_pairs((scores, labels))
+    close(found.df[0, 1], df[0, 1])
+    close(found.z[0, 1], found.difference[0, 1] / error[0, 1])
+
+
 def test_row_minus_column(compared):
     close(compared.difference, -compared.difference.T)
     close(compared.low, -compared.high.T)
@@ -205,6 +229,8 @@ def test_simultaneous_p_values_beyond_the_draws(from_moments):
     np.testing.assert_array_equal(np.diagonal(found.simultaneous_p_value), 1)
     close(found.simultaneous_p_value[0, 3], 6 * found.p_value[0, 3])
     assert 0 < found.simultaneous_p_value[0, 3] < 1e-20
+    against = from_moments([0.0, 0.0, 1.0, 9.0], reference=3)
+    close(against.simultaneous_p_value[0] / against.p_value[0], 3)
 
 
 @pytest.mark.parametrize(

@@ -87,6 +87,8 @@ def test_margin(data, compared):
     above = stats.t.sf((abs(limit) - found.difference[0, 1]) / error, df[0, 1])
     below = float(found.noninferiority_p_value[0, 1])
     close(found.equivalence_p_value[0, 1], max(above, below), rtol=1e-4)
+    for equal in (found.noninferiority_p_value, found.equivalence_p_value):
+        assert equal[0, 3] == equal[1, 1] == 0
     assert compared.equivalence_p_value is None
     for margin, error in ((0, ValueError), (float("nan"), ValueError), ("1 %", TypeError)):
         with pytest.raises(error, match="margin must be"):

@@ -22,6 +22,7 @@ from numpy.testing import assert_allclose
 
 import jaxmetrics as jm
 from jaxmetrics.losses import _kernels, _pair_sums
+from jaxmetrics.losses._sum_of_pairs import sum_of_pairs
 
 SURROGATES = (*CONVEX, "sigmoid")
 
@@ -210,6 +211,36 @@ def test_sums_along_lanes_are_those_of_all_pairs(kernel, lists, lanes, rng, x64,
     alone, found = both(places, weights)
     np.testing.assert_allclose(alone, expected[0, 0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", ["sigmoid", "squared hinge"])
+def test_slopes_of_sums_are_those_of_all_pairs(kernel, rng, x64):
+    """In places and in the weights of both sides, forward and in reverse, and once more."""
+    ours, plain = {
+        "sigmoid": (_kernels.sigmoid(np.float64), jax.nn.sigmoid),
+        "squared hinge": (_kernels.power(2), lambda x: jnp.maximum(x, 0) ** 2),
+    }[kernel]
+
+    def of_all_pairs(places, targets, sources):
+        pairs = (1 - np.eye(len(places))) * plain(places - places[:, None])
+        return targets @ pairs @ sources
+
+    def of_sums(places, targets, sources):
+        return targets @ _pair_sums.pair_sums(ours, places, sources, None)
+
+    given = np.sort(rng.normal(size=6)), *rng.normal(size=(2, 6))
+
+    def slopes(function):
+        def every(*given):
+            forward, backward = (of(function, (0, 1, 2)) for of in (jax.jacfwd, jax.jacrev))
+            return forward(*given), backward(*given), jax.jacfwd(backward)(*given)
+
+        return jax.jit(every)(*given)
+
+    expected = slopes(of_all_pairs)
+    for function in (of_sums, partial(sum_of_pairs, ours)):
+        close = partial(assert_allclose, rtol=1e-9, atol=1e-12)
+        jax.tree.map(close, slopes(function), expected)
 
 
 def test_many_equal_steps_keep_their_digits():
