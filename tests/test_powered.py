@@ -39,15 +39,16 @@ def test_with_all_labels_it_is_the_metric_with_its_error(metric, data):
 
 
 def test_auc_by_hand(x64):
-    # Far more labelled than not, so that no part of a class is negative.
-    scores = np.array([1.0, 2, 3, 4, 5, 6, 7, 8])
-    labels = np.array([0, 0, 1, 0, 1, 0, 1, 1])
-    proxy = np.array([0.1, 0.3, 0.6, 0.4, 0.5, 0.5, 0.8, 0.7])
-    labelled = np.arange(8) != 4
+    # Most are not labelled, and the proxy is good enough to have a weight.
+    item = np.arange(60)
+    scores, labels = item + 1.0, 1 * (item + 40 * (item % 3 == 0) > 45)
+    proxy = np.where(labels, 0.9, 0.04) + item % 5 / 100
+    labelled = item * 7 % 10 < 3
     with pytest.warns(UserWarning, match="label more") as caught:
         found = jm.prediction_powered_interval(jm.roc_auc, scores, labels, proxy, labelled=labelled)
     assert len(caught) == 2
-    share, weight = labelled * 8 / 7, float(found.proxy_weight)
+    share, weight = labelled / labelled.mean(), float(found.proxy_weight)
+    assert weight > 0.2
     positives = share * (labels - weight * proxy) + weight * proxy
     negatives = share * (1 - labels - weight * (1 - proxy)) + weight * (1 - proxy)
     np.testing.assert_allclose(weight, _best_weight(share, labels, proxy), rtol=1e-6)
@@ -134,6 +135,52 @@ def test_a_model_of_equal_scores_may_have_others_that_were_not_drawn(data):
     np.testing.assert_allclose([found.low, found.estimate, found.high], expected, rtol=1e-6)
 
 
+def test_the_unit_of_a_partial_area_says_nothing(data):
+    scores, labels, proxy, labelled = data
+    raw, share = (
+        jm.prediction_powered_interval(
+            partial(jm.partial_auc, max_fpr=0.3, scale=scale),
+            scores,
+            labels,
+            proxy,
+            labelled=labelled,
+        )
+        for scale in ("raw", "range")
+    )
+    for name in ("estimate", "low", "high", "standard_error"):
+        np.testing.assert_allclose(getattr(raw, name), 0.3 * getattr(share, name), rtol=1e-5)
+
+
+def test_a_metric_without_a_range_has_symmetric_limits(data):
+    """By Student's quantile; all degrees of freedom are above 60."""
+    scores, labels, proxy, labelled = data
+
+    @jm.table_metric(smooth=True)
+    def gini(table):
+        return 2 * jm.roc_auc(table) - 1
+
+    found, of_area = (
+        jm.prediction_powered_interval(metric, scores, labels, proxy, labelled=labelled)
+        for metric in (gini, jm.roc_auc)
+    )
+    np.testing.assert_allclose(found.estimate, 2 * of_area.estimate - 1, rtol=1e-5)
+    np.testing.assert_allclose(found.standard_error, 2 * of_area.standard_error, rtol=1e-4)
+    below, above = found.estimate - found.low, found.high - found.estimate
+    np.testing.assert_allclose(below, above, rtol=1e-4)
+    assert 1.959 < above / found.standard_error < 2.001
+
+
+@pytest.mark.filterwarnings("ignore:the labelled sample has")
+def test_one_labelled_positive_has_no_limits_and_two_have(data):
+    scores, labels, proxy, _ = data
+    for n_positives in (1, 2):
+        labelled = ~labels | (labels.cumsum() <= n_positives)
+        found = jm.prediction_powered_interval(jm.roc_auc, scores, labels, proxy, labelled=labelled)
+        limits = np.array([found.low, found.high, found.standard_error])
+        assert np.isfinite(found.estimate)
+        assert (np.isfinite(limits) if n_positives == 2 else np.isnan(limits)).all()
+
+
 def test_chances_are_inverse_weights(data):
     scores, labels, proxy, labelled = data
     chances = np.where(labels, 0.5, 0.2)
@@ -174,10 +221,10 @@ def test_other_labels_and_the_order_of_items_do_not_count(data, rng):
 def test_batches_programs_and_nan(data):
     scores, labels, proxy, labelled = data
     call = partial(jm.prediction_powered_interval, jm.roc_auc)
-    both = np.stack([scores, -scores])
+    both = np.stack([scores, -scores, ~labels])  # the last has an area of 0
     found = call(both, labels, proxy, labelled=labelled)
     traced = jax.jit(lambda *x: call(*x[:3], labelled=x[3]))(both, labels, proxy, labelled)
-    for i in range(2):
+    for i in range(3):
         one = call(both[i], labels, proxy, labelled=labelled)
         for name in ("estimate", "low", "high", "standard_error", "proxy_weight"):
             np.testing.assert_allclose(getattr(found, name)[i], getattr(one, name), rtol=1e-5)
@@ -228,8 +275,13 @@ def test_coverage():
         ({"labelled": np.ones(N - 1, bool)}, ValueError, r"labels and labelled must be \[n\]"),
         ({"proxy": np.full(N, 1.5)}, ValueError, r"proxy must be in \[0, 1\], got 1.5"),
         ({"proxy": np.full(N, np.nan)}, ValueError, r"proxy must be in \[0, 1\], got nan"),
-        ({"proxy": np.ones(3)}, ValueError, "one entry for each of the 4,?000 items"),
+        (
+            {"proxy": np.ones(3)},
+            ValueError,
+            r"\[\.\.\., n\], one entry for each of the 4,?000 items",
+        ),
         ({"sampling_probability": np.zeros(N)}, ValueError, r"must be in \(0, 1\], got 0"),
+        ({"sampling_probability": np.ones((2, N))}, ValueError, r"must be \[n\], one entry"),
         ({"metric": partial(jm.precision_at_recall, min_recall=0.5)}, TypeError, "not known"),
     ],
 )
