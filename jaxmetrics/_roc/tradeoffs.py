@@ -240,7 +240,7 @@ def _lowest_above(items: Items, specificity: Array, lowest: Array) -> Array:
     # All are above where no negative is below them, a score of -inf, too.
     above = (scores > below[..., None]) | (specificity == 0)[..., None]
     of_above = library.where((positives > 0) & above, scores, np.inf)
-    found = library.min(of_above, axis=-1, initial=np.inf)
+    found = library.min(of_above, axis=-1)
     threshold: Array = library.where(library.isnan(specificity), np.nan, found)
     return threshold
 
