@@ -117,6 +117,7 @@ def test_a_limit_before_the_first_point():
         (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=0.1, min_fpr=x), 0.5),
         (lambda x: jm.partial_auc(SCORES, LABELS, max_fpr=x, min_fpr=x), 0.5),
         (lambda x: jm.precision_at_recall(SCORES, LABELS, min_recall=x), jnp.nan),
+        (lambda x: jm.sensitivity_at_specificity(SCORES, LABELS, min_specificity=x), jnp.nan),
         (lambda x: jm.min_cost_threshold(SCORES, LABELS, fp_cost=x), -1.0),
         (
             lambda x: jm.roc_auc(SCORES, LABELS, weights=jnp.array([1, 1, 1, 1.0]).at[0].set(x)),

@@ -198,6 +198,14 @@ def test_adjustment_is_sidaks_and_agrees_with_the_limits(data):
             assert kind or outside.any()
 
 
+def test_one_model_is_adjusted_for_its_slices_alone(data):
+    scores, labels, ids, _ = data
+    alone = jm.slices(jm.roc_auc, scores[1], labels, ids)
+    row = jm.slices(jm.roc_auc, scores[1:], labels, ids)
+    for name in ("simultaneous_low", "simultaneous_high", "simultaneous_p_value"):
+        np.testing.assert_array_equal(getattr(alone.rest, name), getattr(row.rest, name)[:, 0])
+
+
 def test_crossed_and_strings(data):
     scores, labels, ids, _ = data
     country = np.where(ids == 0, "fr", "de")
@@ -232,6 +240,8 @@ def test_refuses(data):
         jm.slices(jm.roc_auc, scores, labels, ids[:5])
     with pytest.raises(TypeError, match="slices and folds take roc_auc"):
         jm.slices(partial(jm.precision_at_recall, min_recall=0.5), scores, labels, ids)
+    with pytest.raises(ValueError, match="threshold must be one of 'slice', 'global'"):
+        jm.slices(METRICS["recall"][0], scores, labels, ids, threshold="all")
     with pytest.raises(ValueError, match="has none"):
         jm.slices(jm.roc_auc, scores, labels, ids, threshold="global")
     with pytest.raises(TypeError, match="cannot be traced"):

@@ -192,6 +192,8 @@ def test_one_model_and_masked_items():
     both = jm.slices(jm.roc_auc, SCORES, LABELS, CROSSED, clusters=CLUSTERS)
     np.testing.assert_array_equal(alone.rest.low, both.rest.low[:, 1])
     np.testing.assert_array_equal(alone.correlation, both.correlation[..., 1])
+    of_all = jm.slices(jm.roc_auc, SCORES, LABELS, np.zeros(N, int), clusters=CLUSTERS)
+    np.testing.assert_array_equal(both.n_clusters, of_all.effective[0])
     assert jm.trend(alone).slope == jm.trend(both).slope[1]
     some = np.random.default_rng(0).random(N) < 0.7
     masked = jm.slices(jm.roc_auc, SCORES, LABELS, CROSSED, clusters=CLUSTERS, where=some)

@@ -119,9 +119,12 @@ ODD = np.arange(8) % 2
         jm.min_cost_threshold,
         jm.roc_curve,
         lambda s, y: jm.recall_at_precision(s, y, min_precision=0.1, return_threshold=True),
+        lambda s, y: jm.specificity_at_sensitivity(
+            s, y, min_sensitivity=0.5, return_threshold=True
+        ),
         lambda s, y: jm.threshold_at_fpr(jm.score_table(s, y), max_fpr=0.5),
     ],
-    ids=["step", "quantile", "cost", "curve", "pair", "table"],
+    ids=["step", "quantile", "cost", "curve", "pair", "selected", "table"],
 )
 def test_scores_that_the_result_cannot_tell_apart_are_warned_of(threshold):
     with pytest.warns(UserWarning, match="float32 cannot tell.*turn x64 mode on") as seen:

@@ -20,6 +20,8 @@ from sources_of_placements import (
 )
 
 import jaxmetrics as jm
+from jaxmetrics._roc import host_placements
+from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
 
@@ -129,6 +131,22 @@ def test_limits(turn, weighted, name):
             lambda x: metric(jm.score_table(scores, labels, **options), **{option: x}),
         )[(list(LIMITS).index(name) + turn) % 3](limit)
         jax.tree.map(partial(np.testing.assert_allclose, rtol=1e-12, atol=1e-12), host, other)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_positives_that_tie_across_parts(weighted, rng, monkeypatch):
+    monkeypatch.setattr(host_placements, "_PART", 3)
+    scores = np.float32([0, 1, 1, 1, 1, 1, 2, 2, 3, 3, 4, 5, 5])
+    weights = rng.integers(1, 9, len(scores)) / 4
+    order = rng.permutation(len(scores))
+    positive = OneClass(scores[order], weights[order] if weighted else None)
+    placed = host_placements.placements_of(positive, OneClass(np.float32([1.5])))
+    found = []
+    placed.summed(lambda x: found.append((x.positives_not_below, x.positives_above)) or 0)
+    not_below, above = (np.concatenate(x) for x in zip(*found, strict=True))
+    each = weights if weighted else np.ones(len(scores))
+    np.testing.assert_array_equal(not_below, (scores >= scores[:, None]) @ each)
+    np.testing.assert_array_equal(above, (scores > scores[:, None]) @ each)
 
 
 def test_results_stay_on_the_device_of_the_scores():

@@ -107,6 +107,17 @@ def test_a_loss_that_diverges_is_told():
         )
 
 
+def test_the_checkpoint_after_which_the_loss_is_nan_is_told():
+    """Of the scores, which are the number of steps, from 8 on."""
+
+    def loss(scores, labels):
+        return jnp.where(jnp.mean(scores) > 7.5, jnp.nan, -jnp.mean(scores))
+
+    constant = {"apply": lambda steps, x: steps + 0 * x[:, 0], "params": jnp.zeros(())}
+    with pytest.warns(UserWarning, match="the loss is NaN after step 5, as after steps"):
+        fit(**constant, optimizer=optax.sgd(1.0), loss=loss, metric=jm.roc_auc)
+
+
 def test_a_loss_that_is_nan_in_one_step_is_told_so():
     def loss(scores, labels):
         nothing_learned = jnp.where(jnp.all(scores == 0), jnp.nan, 0.0)
