@@ -35,6 +35,17 @@ def test_an_interval_is_around_that_of_the_data(name, rng, x64):
     assert coarse.high - coarse.low < 4 * (exact.high - exact.low)
 
 
+def test_estimates_and_errors_are_those_of_items_that_tie(rng):
+    labels = np.arange(40) < 25
+    scores = np.float32((rng.integers(0, 12, 40) + 4 * labels + 0.5) / 20)
+    found = S.interval(jm.roc_auc, filled(UNIFORM, scores, labels), bins=UNIFORM)
+    assert_allclose(found.estimate, jm.roc_auc(scores, labels), rtol=1e-6)
+    assert_allclose(found.standard_error, jm.standard_error(jm.roc_auc, scores, labels), rtol=1e-5)
+    opposite = S.interval(jm.roc_auc, filled(UNIFORM, 0.9 - 0.5 * labels, labels), bins=UNIFORM)
+    assert opposite.estimate == opposite.low == opposite.standard_error == 0
+    assert 0 < opposite.high < 0.5
+
+
 def test_an_interval_warns_of_few_as_that_of_the_data_does(rng):
     scores, _ = sample(rng, 4000)
     few = filled(UNIFORM, scores, np.arange(4000) < 6)
@@ -43,6 +54,13 @@ def test_an_interval_warns_of_few_as_that_of_the_data_does(rng):
     few = filled(UNIFORM, scores, np.arange(4000) >= 25)
     with pytest.warns(UserWarning, match=r"only 2\.5 negatives are within max_fpr=0\.1.* Wilson"):
         S.interval(METRICS["recall"], few, bins=UNIFORM, key=jax.random.key(1), n_resamples=100)
+
+
+def test_an_interval_that_is_resampled_needs_a_key(rng):
+    state = filled(UNIFORM, *sample(rng))
+    for name in ("recall", "threshold"):
+        with pytest.raises(TypeError, match="key is missing"):
+            S.interval(METRICS[name], state, bins=UNIFORM)
 
 
 def test_a_standard_error_is_nan_where_all_scores_share_a_bin(rng):
@@ -68,7 +86,6 @@ def test_the_error_of_an_undefined_recall_is_nan():
         assert np.isnan(number)
 
 
-@pytest.mark.slow
 def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
     """The halving of bins against multinomial draws of all of them."""
     scores, labels = sample(rng, 500)
@@ -97,9 +114,34 @@ def test_recall_is_resampled_as_the_multinomial_is(rng, x64):
         expected = np.asarray(metric(table))
         assert_allclose(np.mean(found), expected.mean(), atol=4 * expected.std() / 4000**0.5)
         assert_allclose(np.std(found), expected.std(), rtol=0.06)
-    interval = S.interval(metric, state, bins=UNIFORM, key=jax.random.key(1))
-    exact = jm.confidence_interval(metric, scores, labels, key=jax.random.key(2))
-    assert interval.low < exact.low < exact.high < interval.high
+
+
+def test_all_is_recalled_where_every_negative_may_pass(x64):
+    positives, negatives = jnp.array([1.0, 2, 0, 5]), jnp.array([3.0, 1, 2, 4])
+    limit = limit_of_fpr(jnp.asarray(1.0))
+    for found in _drawn_recalls(jax.random.key(0), positives, negatives, limit, 50):
+        assert_array_equal(found, 1)
+
+
+def test_a_specificity_has_the_interval_of_the_recall_of_reversed_scores(rng):
+    labels, scores = np.arange(40) < 30, rng.permutation(64)[:40] + 0.5
+    given = {"bins": S.uniform_bins(64, 0, 64), "key": jax.random.key(3), "n_resamples": 200}
+    state, mirrored = (
+        filled(given["bins"], *x) for x in ((scores, labels), (64 - scores, ~labels))
+    )
+    found = S.interval(partial(jm.specificity_at_sensitivity, min_sensitivity=0.5), state, **given)
+    want = S.interval(partial(jm.recall_at_fpr, max_fpr=0.5), mirrored, **given)
+    for name in ("estimate", "low", "high", "standard_error"):
+        assert_allclose(getattr(found, name), getattr(want, name), rtol=1e-6)
+
+
+@pytest.mark.slow
+def test_an_interval_of_a_recall_is_around_that_of_the_data(rng, x64):
+    scores, labels = sample(rng, 500)
+    metric = partial(jm.recall_at_fpr, max_fpr=0.2)
+    found = S.interval(metric, filled(UNIFORM, scores, labels), bins=UNIFORM, key=jax.random.key(1))
+    exact = jm.confidence_interval(metric, scores, labels)
+    assert found.low < exact.low < exact.high < found.high
 
 
 @pytest.mark.parametrize("name", [marked("threshold", fast=False), "recall at precision"])
