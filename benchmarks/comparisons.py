@@ -53,7 +53,7 @@ def errors_of_pairs(estimate: Any, of_classes: Any, sizes: Any) -> tuple[Any, An
     def of_one(estimate: Any, of_classes: Any) -> tuple[Any, Any]:
         found = Covariance(of_classes.sum(axis=0), of_classes, sizes, 0.0)
         # As a part of this program, and no program of its own.
-        pairs = inspect.unwrap(pairs_of)(estimate, found, range_of(jm.roc_auc), None)
+        pairs = inspect.unwrap(pairs_of)(estimate, found, range_of(jm.roc_auc))
         return pairs.error[0, 1], pairs.df[0, 1]
 
     found: tuple[Any, Any] = jax.vmap(of_one)(estimate, of_classes)
