@@ -20,13 +20,14 @@ from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated, warn_of_few_to_compare
+from jaxmetrics.inference._differences import NO_VARIANCE, squares_of
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
 from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
-from jaxmetrics.inference._margins import ByLevel, levels_for, limits_at, quantiles_of
-from jaxmetrics.inference._pairs import NO_VARIANCE, pairs_of, pairs_with_value
+from jaxmetrics.inference._margins import ByLevel, Margins, levels_for, limits_at, quantiles_of
+from jaxmetrics.inference._pairs import Pairs, pairs_of
 
 _ROUNDING = 1e-9  # tolerance at the ends of the range of the metric
 
@@ -128,7 +129,7 @@ def compare_to_value(
     pairs, total = pairs_of(estimate, covariance, bounds), covariance.total
     if limits is not None:
         given = near_tree((total, limits, np.float64(value), np.float64(level)))
-        pairs, total = pairs_with_value(pairs, limits), _with_errors(*given)
+        pairs, total = _pairs_with_value(pairs, limits), _with_errors(*given)
     found = comparison_of(estimate, total, pairs, level, n_models, margin)
     own: Comparison = jax.tree.map(
         lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
@@ -176,7 +177,34 @@ def _limits(metric: MetricLike, items: Items, request: Request, level: float) ->
 @library_program()
 def _squared(error: Array) -> Array:
     """The covariance `[1, 1]` of one model, from its standard error `[1]`."""
-    return error[:, None] ** 2
+    return squares_of(error[:, None])
+
+
+@library_program()
+def _pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
+    """The Pairs of models and a given value, the last; its pairs have the models' own limits."""
+    library = numerics.namespace(pairs.error, limits.error)
+    is_value = np.arange(len(pairs.df)) == len(pairs.df) - 1
+    mine = is_value[:, None] != is_value
+
+    def extended(x: Array) -> Array:
+        found: Array = library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
+        return found
+
+    own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
+    quantiles = limits.below.quantiles
+    # model - value has the lower limit of the model; value - model has its upper one.
+    of_value = library.where(is_value[None, :, None], below[:, None], above[None])
+    sizes = library.where(mine[..., None], of_value, quantiles * pairs.error[..., None])
+    shares = library.concatenate([library.where(mine, 0.0, pairs.shares), 1.0 * mine[None]])
+    return Pairs(
+        pairs.standard_error,
+        library.where(mine, own[:, None] + own, pairs.error),
+        library.where(mine, library.inf, pairs.df),
+        shares,
+        (*pairs.sizes, library.full((), library.inf)),
+        Margins(quantiles, sizes),
+    )
 
 
 @library_program()
@@ -190,13 +218,16 @@ def _with_errors(covariance: Array, limits: ByLevel, value: Array, level: Array)
     above_it = limits.estimate > value
     errors = library.where(above_it, limits.below.at(z), limits.above.at(z)) / z
     errors = library.append(errors, 0.0)
+    lost = library.append(library.isnan(limits.error), False)
+    covariance = library.where(lost[:, None] | lost, 0.0, covariance)
     # The variance of a perfect model may be the rounding of 0 instead of 0.
     variances = library.diagonal(covariance)
     least = library.append(NO_VARIANCE * limits.estimate**2, 0.0)
     known = numerics.root(library.where(variances > least, variances, 0.0))
     scale = numerics.divide(errors, known, 0.0)
     alone = library.eye(len(errors), dtype=bool)
-    return library.where(alone, errors**2, covariance * scale * scale[:, None])
+    scaled = library.where(alone, errors**2, covariance * scale * scale[:, None])
+    return library.where(lost[:, None] | lost, library.nan, scaled)
 
 
 @library_program()

@@ -17,6 +17,13 @@ from jaxmetrics._base.results import STATIC, Column, Result, Table, difference_c
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
 from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._differences import (
+    NO_VARIANCE,
+    differences_of,
+    lost_models,
+    of_differences,
+    root_of,
+)
 from jaxmetrics.inference._intervals.distributions import (
     hotelling_survival,
     t_quantile,
@@ -24,13 +31,7 @@ from jaxmetrics.inference._intervals.distributions import (
 )
 from jaxmetrics.inference._intervals.ranges import ends_of_range
 from jaxmetrics.inference._maxima import maxima
-from jaxmetrics.inference._pairs import (
-    NO_VARIANCE,
-    Pairs,
-    differences_of,
-    of_differences,
-    root_of,
-)
+from jaxmetrics.inference._pairs import Pairs
 
 _PAIRWISE = (
     *("difference", "standard_error", "low", "high", "z", "df", "p_value"),
@@ -233,10 +234,14 @@ def _compared(
     library = numerics.namespace(estimate, covariance)
     estimate = estimate.astype(np.float64)
     n_models = len(estimate)
-    lost = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
-    without = lost[:, None] | lost
+    lost = lost_models(estimate, covariance)
+    without = lost[:, None] | lost | library.isnan(pairs.standard_error)
     difference = differences_of(estimate, pairs.standard_error)
-    z = pairs.quantile(difference, library.where(difference == 0, 0.0, library.nan))
+    # Numbers in place of NaN until the end, as in `lost_models`.
+    pairs, known = pairs.with_pairs(without, 1.0), library.where(without, 0.0, difference)
+    own = library.where(lost, 0.0, estimate)
+    covariance = library.where(lost[:, None] | lost, 0.0, covariance)
+    z = pairs.quantile(known, library.where(known == 0, 0.0, library.nan))
     size = library.abs(z)
     n_others = n_models - 1
     n_pairs = n_others if reference is not None else n_models * n_others // 2
@@ -246,10 +251,9 @@ def _compared(
     if n_models == 2:
         of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
     else:
-        kept = library.where(without, 0.0, covariance)
-        error = root_of(of_differences(kept), kept, library.where(lost, 0.0, estimate))
+        error = root_of(of_differences(covariance), covariance, own)
         left = pairs._replace(standard_error=library.where(without, 0.0, error))
-        compared, largest = left.standard_error > 0, maxima(kept, left, reference)
+        compared, largest = left.standard_error > 0, maxima(covariance, left, reference)
         quantiles = largest.quantile(level)
         # Bonferroni's bounds limit quantiles that are too far out for the points of `maxima`.
         most, most_ahead = (library.max(library.where(compared, x, 0.0)) for x in bounds)
@@ -262,7 +266,6 @@ def _compared(
         for below, above in map(pairs.margins, (of_pair, of_all, ahead))
     )
     pairwise: dict[str, Array | None] = {
-        "difference": difference,
         "standard_error": pairs.standard_error,
         "low": low,
         "high": high,
@@ -274,14 +277,18 @@ def _compared(
         "simultaneous_p_value": library.minimum(adjusted, 1.0),
         "one_sided_low": one_low,
         "one_sided_high": one_high,
-        **_against(difference, pairs, margin),
+        **_against(known, pairs, margin),
     }
+    pairwise = {
+        name: x if x is None else library.where(without, np.nan, x) for name, x in pairwise.items()
+    }
+    pairwise["difference"] = difference
     if reference is not None:
         pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
     behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
-    chi2, df = _equality(estimate, covariance, lost)
-    fewest = library.min(library.where(pairs.error > 0, pairs.df, np.inf))
+    chi2, df = _equality(own, covariance, lost)
+    fewest = library.min(library.where((pairs.error > 0) & ~without, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
     if n_models == 2 and pairs.below is not None:
         of_all_equal = p_value[0, 1]  # that of the one pair, by its limits
@@ -318,9 +325,8 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     library = numerics.namespace(estimate, covariance)
     order = library.argsort(lost, stable=True)
     estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
-    none = library.isnan(estimate[0]) | lost[1]
+    none = lost[1]
     estimate = library.where(lost, estimate[0], estimate)
-    covariance = library.where(lost[:, None] | lost, 0, covariance)
     differences = estimate[1:] - estimate[0]
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
     contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)

@@ -148,11 +148,15 @@ def _limits(
     value_of: Callable[[Array, Options], Array],
 ) -> tuple[Array, Array, Array, Array]:
     options = chosen.options(arrays)
-    negatives, positives = (rules.unrounded(x, moments.estimate) for x in moments.variances)
+    library, estimate, error = moments.library, moments.estimate, rules.standard_error(moments)
+    negatives, positives = (rules.unrounded(x, estimate) for x in moments.variances)
     moments = moments._replace(variances=(negatives, positives))
-    low, high = rule(moments, level, numbers, options)
-    error = rules.standard_error(moments)
-    return _values((moments.estimate, low, high, error), options, value_of)
+    # In reverse mode 0 times NaN would make the slopes of other rows NaN.
+    lost = library.isnan(estimate)
+    moments = jax.tree.map(lambda x: library.where(lost, 0.5, x), moments)
+    limits = rule(moments, level, numbers, options)
+    low, high = (library.where(lost, library.nan, x) for x in limits)
+    return _values((estimate, low, high, error), options, value_of)
 
 
 @library_program("chosen", "rule", "value_of")

@@ -84,7 +84,8 @@ class ByLevel(NamedTuple):
       known: `[...]`, their standard errors.
       error: `[...]`, the standard errors that the limits imply: half the width of the interval at
         the first level, over its normal quantile.
-      below, above: the distances of the lower and of the upper limits from the estimates.
+      below, above: the distances of the lower and of the upper limits from the estimates; 0 where
+        an error is NaN, which would be NaN in the slopes of the others, too.
     """
 
     estimate: Array
@@ -105,16 +106,16 @@ def limits_at(
     """The ByLevel of several estimates `[]`, from the limits `[levels]` of each."""
     library = numerics.namespace(*estimate, *error)
     values, known = (library.stack([*x]).astype(np.float64) for x in (estimate, error))
-    quantiles = quantiles_of(levels)
+    quantiles, unknown = quantiles_of(levels), library.isnan(known)
 
     def margins(limits: tuple[Array, ...]) -> Margins:
-        sizes = library.abs(library.stack([*limits]) - values[:, None])
-        sizes = library.where(library.isnan(known)[:, None], known[:, None], sizes)
-        return Margins.of(quantiles, sizes)
+        distances = library.stack([*limits]) - values[:, None]
+        return Margins.of(quantiles, library.abs(library.where(unknown[:, None], 0.0, distances)))
 
     below, above = margins(low), margins(high)
     z = library.broadcast_to(quantiles[0], values.shape)
-    return ByLevel(values, known, (below.at(z) + above.at(z)) / (2 * z), below, above)
+    implied = library.where(unknown, library.nan, (below.at(z) + above.at(z)) / (2 * z))
+    return ByLevel(values, known, implied, below, above)
 
 
 def levels_for(level: float) -> HostArray:

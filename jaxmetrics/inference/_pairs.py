@@ -5,14 +5,14 @@ Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import in_native_floats, library_program
-from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics._base.types import Array
+from jaxmetrics.inference._differences import lost_models, of_differences, root_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
@@ -21,13 +21,11 @@ from jaxmetrics.inference._intervals.means import Within, draws_of_clusters
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._intervals.recall import around_limit
 from jaxmetrics.inference._intervals.rules import lacking
-from jaxmetrics.inference._margins import ByLevel, Margins
+from jaxmetrics.inference._margins import Margins
 
 _MORE = 4.0  # the most by which few failures raise the factor a of `pairs_of` above 1
 _FEWEST = (0.25, 0.375)  # soft failures: a is raised fully up to the first, and not from the last
-_ROUNDING = 1e-12
 _OF_LIMITS = 1e-8  # the rounding of an error that rests on where a limit of a rate lies
-NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _MANY = 100.0  # degrees of freedom from which on the lower tail needs no correction
 _NARROWEST = 0.6  # negatives; a window that holds fewer is taken to be so wide that it holds these
 _ONE_OF_EACH = 2.0  # differences that are added: one of either sign
@@ -55,6 +53,20 @@ class Pairs(NamedTuple):
     sizes: tuple[Array, ...]
     below: Margins | None = None
     curvature: Any = None
+
+    def with_pairs(self, chosen: Array, value: float) -> Pairs:
+        """The Pairs with a number, or NaN, in place of those that are `chosen`."""
+
+        def put(x: Array, places: Array) -> Array:
+            found: Array = numerics.namespace(x, places).where(places, value, x)
+            return found
+
+        pairwise = self.standard_error, self.error, self.df, self.shares
+        error, raised, df, shares = (put(x, chosen) for x in pairwise)
+        below = self.below
+        if below is not None:
+            below = below._replace(sizes=put(below.sizes, chosen[..., None]))
+        return Pairs(error, raised, df, shares, self.sizes, below, self.curvature)
 
     def margins(self, quantile: Array) -> tuple[Array, Array]:
         """How far the limits are below and above the difference, at a quantile of t."""
@@ -127,6 +139,8 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
     (n_0 - 1) / 10 for average precision. With clusters it has no more than these have.
     """
     library = numerics.namespace(estimate, covariance.total)
+    lost = lost_models(estimate, covariance.total)
+    estimate, covariance = library.where(lost, 0.0, estimate), _without(covariance, lost)
     n0, n1, n = map(only_number, covariance.sizes)
     mixed = only_number(covariance.mixed)
     total = of_differences(covariance.total)
@@ -177,7 +191,23 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
         library.where(library.minimum(n0, n1) > 0, x, library.nan) for x in (error, raised)
     )
     curvature = None if bounds is None else bounds.curvature
-    return Pairs(error, raised, df, shares, (k0, n1, n), curvature=curvature)
+    pairs = Pairs(error, raised, df, shares, (k0, n1, n), curvature=curvature)
+    return pairs.with_pairs(lost[:, None] | lost, np.nan)
+
+
+def _without(covariance: Covariance, lost: Array) -> Covariance:
+    """The Covariance in which lost models have no variance, and decide no number of draws."""
+    library = numerics.namespace(covariance.total, lost)
+    pair, of_classes, draws = lost[:, None] | lost, covariance.of_classes, covariance.draws
+    if of_classes is not None:
+        of_classes = library.where(pair, 0.0, of_classes)
+    if draws is not None:
+        own = lost[: len(draws[0])]  # a given value has none
+        known = [library.where(own, 0.0, x) for x in draws]
+        n0, n1 = (library.where(own, library.max(x), x) for x in known)
+        draws = n0, n1
+    total = library.where(pair, 0.0, covariance.total)
+    return covariance._replace(total=total, of_classes=of_classes, draws=draws)
 
 
 def only_number(size: Any) -> Array:
@@ -236,6 +266,10 @@ def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
     """
     estimate, covariance, n, kept, df, apart, _ = units
     library, is_share = numerics.namespace(estimate, covariance, n), items.is_share
+    lost = lost_models(estimate, covariance)
+    pair = lost[:, None] | lost
+    estimate, covariance = library.where(lost, 0.0, estimate), library.where(pair, 0.0, covariance)
+    units = units._replace(estimate=estimate, covariance=covariance)
     variance = of_differences(covariance)
     error = root_of(variance, covariance, estimate)
     if within is not None:
@@ -251,7 +285,9 @@ def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
     others = ~library.eye(len(estimate), dtype=bool)
     raised = library.where(others, library.maximum(raised, 0.0), 0.0)
     one = library.ones_like(variance)
-    return Pairs(error, numerics.root(raised), one * library.maximum(df, 1.0), one[None], (df + 1,))
+    degrees = one * library.maximum(df, 1.0)
+    pairs = Pairs(error, numerics.root(raised), degrees, one[None], (df + 1,))
+    return pairs.with_pairs(pair, np.nan)
 
 
 def _draws_of_pairs(units: Means, items: Means, within: Within, variance: Array) -> Array:
@@ -289,32 +325,6 @@ def _of_sparse(estimate: Array, biased: Array, n: Array, is_share: Array, apart:
     return numerics.divide(square - (n / total) ** 2 * squared, total, np.nan)
 
 
-@library_program()
-def pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
-    """The Pairs of models and a given value, the last; its pairs have the models' own limits."""
-    library = numerics.namespace(pairs.error, limits.error)
-    is_value = np.arange(len(pairs.df)) == len(pairs.df) - 1
-    mine = is_value[:, None] != is_value
-
-    def extended(x: Array) -> Array:
-        return library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
-
-    own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
-    quantiles = limits.below.quantiles
-    # model - value has the lower limit of the model; value - model has its upper one.
-    of_value = library.where(is_value[None, :, None], below[:, None], above[None])
-    sizes = library.where(mine[..., None], of_value, quantiles * pairs.error[..., None])
-    shares = library.concatenate([library.where(mine, 0.0, pairs.shares), 1.0 * mine[None]])
-    return Pairs(
-        pairs.standard_error,
-        library.where(mine, own[:, None] + own, pairs.error),
-        library.where(mine, library.inf, pairs.df),
-        shares,
-        (*pairs.sizes, library.full((), library.inf)),
-        Margins(quantiles, sizes),
-    )
-
-
 def largest_variance(share: Array, n: Array) -> Array:
     """The variance p (1 - p), p = (n A + 1/2) / (n + 1), that an observation not drawn may have."""
     p = (n * share + 0.5) / (n + 1)
@@ -345,36 +355,3 @@ def _largest_variances(unseen: Array, of_class: Array, n: Array) -> Array:
     together = deviations * deviations.T
     r = library.clip(numerics.divide(n * of_class, together, 0.0), 0, 1)
     return unseen + unseen.T - 2 * r * numerics.root(unseen * unseen.T)
-
-
-def differences_of(estimate: Any, standard_error: Array) -> Array:
-    """`[..., models, models]`, row minus column; 0 where models without a difference are rounded.
-
-    Two copies of one value may be rounded in different ways.
-    """
-    library = numerics.namespace(estimate, standard_error)
-    rows, columns = estimate[..., :, None], estimate[..., None, :]
-    largest = library.maximum(library.abs(rows), library.abs(columns))
-    alike = (standard_error == 0) & (
-        library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
-    )
-    return library.where(alike, 0.0, rows - columns)
-
-
-def of_differences(covariance: Array) -> Array:
-    """The variances of the differences of all pairs."""
-    library = numerics.namespace(covariance)
-    variances = library.diagonal(covariance)
-    return variances[:, None] + variances[None, :] - 2 * covariance
-
-
-def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
-    """The square root; 0 where a variance is the rounding of 0.
-
-    It is 0 if two models are equal, or if no item has influence.
-    """
-    library = numerics.namespace(variance, covariance, estimate)
-    own = _ROUNDING * library.diagonal(covariance)
-    rounding = library.maximum(own, NO_VARIANCE * estimate**2)
-    rounding = library.maximum(rounding[:, None], rounding[None, :])
-    return numerics.root(numerics.above_rounding(variance, rounding))

@@ -9,6 +9,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
+from jaxmetrics.inference._differences import squares_of
 from jaxmetrics.inference._margins import ByLevel
 from jaxmetrics.inference._pairs import Pairs
 
@@ -28,9 +29,11 @@ class Sample(NamedTuple):
 
 
 @library_program()
-def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
-    """The Pairs of independent estimates with these standard errors `[samples]`."""
-    library = numerics.namespace(error, *sample)
+def pairs_of_samples(variance: Array, sample: Sample) -> Pairs:
+    """The Pairs of independent estimates with these variances `[samples]`."""
+    library = numerics.namespace(variance, *sample)
+    lost = library.isnan(variance)  # as `lost_models`
+    sample = Sample(*(library.where(lost, 1.0, x) for x in sample))
     own = library.sum(sample.parts, axis=0)
     total = own[:, None] + own[None, :]
     spread = own**2 / sample.df
@@ -40,13 +43,14 @@ def pairs_of_samples(error: Array, sample: Sample) -> Pairs:
     mine = (same[:, :, None] | same[:, None, :]) & ~same
     parts = library.where(mine, sample.parts[:, :, None, None], 0.0)
     shares = numerics.divide(parts, library.where(same, 1.0, total), 0.0)
-    return Pairs(
-        _of_two(error**2),
+    pairs = Pairs(
+        _of_two(variance),
         _of_two(own),
         df,
         shares.reshape(-1, *total.shape),
         (*sample.sizes.ravel(),),
     )
+    return pairs.with_pairs(lost[:, None] | lost, np.nan)
 
 
 def _of_two(variances: Array) -> Array:
@@ -61,14 +65,15 @@ def _of_two(variances: Array) -> Array:
 
 
 @library_program()
-def pairs_by_limits(limits: ByLevel) -> Pairs:
-    """The Pairs of independent estimates `[samples]`, from the limits of each."""
+def pairs_by_limits(limits: ByLevel) -> tuple[Array, Pairs]:
+    """The variances of independent estimates `[samples]`, and their Pairs, from their limits."""
     _, error, own, below, above = limits
     library = numerics.namespace(error, own)
     apart = ~library.eye(len(own), dtype=bool)
-    known, raised = (_of_two(x**2) for x in (error, own))
+    variance = squares_of(own)
+    known, raised = _of_two(squares_of(error)), _of_two(variance)
     sizes = library.hypot(below.sizes[:, None], above.sizes[None, :])
     one = library.ones((1, *known.shape))
     unlimited = library.full((), library.inf)
     below = below._replace(sizes=apart[..., None] * sizes)
-    return Pairs(known, raised, library.inf * one[0], one, (unlimited,), below)
+    return variance, Pairs(known, raised, library.inf * one[0], one, (unlimited,), below)

@@ -216,7 +216,7 @@ def _by_limits(
     else:
         found = jax.vmap(limits)(jnp.stack(masks))  # traced once for all groups
     limited = limits_at(*(at_hand(*x) for x in found), levels)
-    return limited.estimate, limited.error**2, pairs_by_limits(limited)
+    return limited.estimate, *pairs_by_limits(limited)
 
 
 def _by_errors(
@@ -225,8 +225,8 @@ def _by_errors(
     known = has_influence(record_of(metric))
     found = [_estimated(metric, x, request, g, known) for g, x in enumerate(groups)]
     stacked = [at_hand(*x) for x in zip(*found, strict=True)]
-    estimate, error, sample = _sample_of(*stacked, delong)
-    return estimate, error**2, pairs_of_samples(error, sample)
+    estimate, variance, sample = _sample_of(*stacked, delong)
+    return estimate, variance, pairs_of_samples(variance, sample)
 
 
 def _estimated(
@@ -257,17 +257,16 @@ def _sample_of(
     mixed: tuple[Array, ...],
     delong: bool,
 ) -> tuple[Array, Array, Sample]:
-    """The metric of the groups, its standard error, and the parts of its variance."""
+    """The metric of the groups, its variance, and the parts of that."""
     library = numerics.namespace(*estimate, *total)
     values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
     variance = unrounded(variance, values)
     of_classes, n = library.stack([*parts], axis=1), library.stack([*sizes], axis=1)
-    error = numerics.root(variance)
     if delong:
         none = library.zeros_like(variance)
         df = library.maximum(n[2] - 1, 1.0)
-        return values, error, Sample(library.stack([none, none, variance]), n, df)
+        return values, variance, Sample(library.stack([none, none, variance]), n, df)
     df = degrees_of_clusters(OfClusters(of_classes[0], of_classes[1], variance, (*n,), share))
     apart = numerics.divide(of_classes, library.sum(of_classes, axis=0), 0.5)
     weights = library.concatenate([(1 - share) * apart, share[None]])
-    return values.astype(np.float64), error, Sample(weights * variance, n, df)
+    return values.astype(np.float64), variance, Sample(weights * variance, n, df)

@@ -13,12 +13,13 @@ import scipy
 from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
+from jaxmetrics.inference._differences import differences_of
 from jaxmetrics.inference._influence.covariance import Covariance
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
 from jaxmetrics.inference._intervals.effective import to_ends
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._margins import Margins, quantiles_of
-from jaxmetrics.inference._pairs import Pairs, differences_of, pairs_of
+from jaxmetrics.inference._pairs import Pairs, pairs_of
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.

@@ -67,3 +67,52 @@ def test_slopes_of_non_inferiority(x64):
     slope = of(WEIGHTS)[1] @ along
     (above, _), (below, _) = (of(WEIGHTS + step * along) for step in (1e-5, -1e-5))
     np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-5)
+
+
+CLUSTERS, GROUPS = np.arange(N) // 2, np.arange(N) // 20
+ONE = LABELS & (np.arange(N) == 21)
+LOST = np.where(np.arange(3)[:, None] == 1, np.nan, SCORES)
+FIRST_LACKS = LABELS & (np.arange(N) > 20)  # the first group has no positive
+PARTLY_UNKNOWN = {
+    "covariance": lambda w: jm.covariance(jm.roc_auc, LOST, LABELS, weights=w),
+    "one positive": lambda w: jm.compare(jm.roc_auc, SCORES[:2], ONE, weights=w, margin=0.1),
+    "a lost model": lambda w: jm.compare(jm.roc_auc, LOST, LABELS, weights=w),
+    "of clusters": lambda w: jm.compare(
+        jm.roc_auc, LOST, LABELS, weights=w, clusters=CLUSTERS, reference=0
+    ),
+    "a group": lambda w: jm.compare_samples(jm.roc_auc, SCORES[0], FIRST_LACKS, GROUPS, weights=w),
+    "delong": lambda w: jm.compare_samples(
+        jm.roc_auc, SCORES[0], FIRST_LACKS, GROUPS, weights=w, method="delong"
+    ),
+    "a value": lambda w: jm.compare_to_value(jm.roc_auc, LOST, LABELS, value=0.5, weights=w),
+    "one item": lambda w: jm.compare_means(SCORES, weights=w, where=ONE),
+}
+
+
+@pytest.mark.parametrize(
+    "name", [marked(x, fast=x in ("covariance", "one positive")) for x in PARTLY_UNKNOWN]
+)
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_slopes_beside_what_is_unknown(name, x64):
+    """In reverse mode 0 times NaN, of a model without an error, would be NaN in all slopes."""
+
+    @jax.jit
+    @jax.value_and_grad
+    def known(w):
+        leaves = [x for x in jax.tree.leaves(PARTLY_UNKNOWN[name](w)) if x.dtype != bool]
+        return sum(jnp.sum(jnp.nan_to_num(x, posinf=0)) for x in leaves)
+
+    slope = known(WEIGHTS)[1]
+    assert np.isfinite(slope).all()
+    along = RNG.normal(size=N)
+    above, below = (known(WEIGHTS + step * along)[0] for step in (1e-5, -1e-5))
+    np.testing.assert_allclose(slope @ along, (above - below) / 2e-5, rtol=2e-3, atol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_a_lost_model_leaves_the_others_of_clusters():
+    """Its draws, which are unknown, do not count."""
+    found = jm.compare(jm.roc_auc, LOST, LABELS, clusters=CLUSTERS)
+    expected = jm.compare(jm.roc_auc, LOST[[0, 2]], LABELS, clusters=CLUSTERS)
+    for field in ("low", "high", "p_value", "df"):
+        np.testing.assert_allclose(getattr(found, field)[0, 2], getattr(expected, field)[0, 1])

@@ -118,5 +118,11 @@ def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
 
 
 def _products(units: Array) -> Array:
-    """The inner products of the rows."""
-    return units @ units.swapaxes(-1, -2)
+    """The inner products of the rows; a row with NaN is left out of the slopes of the others."""
+    library = numerics.namespace(units)
+    lost = library.any(library.isnan(units), axis=-1)
+    known = library.where(lost[..., None], 0.0, units)
+    found: Array = library.where(
+        lost[..., None] | lost[..., None, :], library.nan, known @ known.swapaxes(-1, -2)
+    )
+    return found

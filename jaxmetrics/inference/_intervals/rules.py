@@ -23,6 +23,7 @@ Limits = tuple[Array, Array]
 Classes = Sequence[tuple[Array, Array]]
 
 ROUNDING = 1e-12  # an estimate this near to 0 or 1 differs from it by rounding only
+_ENDLESS = 1e200  # in place of infinity, whose product with 0 would be NaN in slopes
 SIZE_ROUNDING = 1e-9  # of an effective size, relative to it
 
 # The variance of a class amounts to a number of whole failures. Up to the first number it is not
@@ -62,11 +63,16 @@ class Moments(NamedTuple):
 def standard_error(moments: Moments) -> Array:
     """sqrt(s0^2 / n0 + s1^2 / n1); NaN if a class has one item, as its variance is unknown."""
     library = moments.library
-    parts = [
-        numerics.divide(unrounded(s2, moments.estimate), library.where(n > 1, n, 0), library.nan)
-        for s2, n in zip(moments.variances, moments.sizes, strict=True)
-    ]
-    return numerics.root(parts[0] + parts[1])
+
+    def of_class(s2: Array, n: Array) -> Array:
+        unknown = library.isnan(s2)  # as 0 times NaN would be NaN in the slopes of the size
+        known = library.where(unknown, 0.0, unrounded(s2, moments.estimate))
+        part = numerics.divide(known, library.where(n > 1, n, 0), library.nan)
+        found: Array = library.where(unknown, library.nan, part)
+        return found
+
+    of_classes = map(of_class, moments.variances, moments.sizes)
+    return numerics.root(sum(of_classes))
 
 
 def sixth_of_skewness(contributions: Array) -> Array:
@@ -274,10 +280,10 @@ def jeffreys_limits(*asked: tuple[int, Array, Array, Any, Any]) -> Array:
 
 
 def spread_of(variance: Array, factor: Any, n: Array) -> Array:
-    """variance^2 / df of a class, with df = (n - 1) / factor; infinite for one item."""
+    """variance^2 / df of a class, with df = (n - 1) / factor; as good as infinite for one item."""
     library, several = numerics.namespace(variance, n), n > 1
     return library.where(
-        several, variance**2 * factor / library.where(several, n - 1, 1.0), library.inf
+        several, variance**2 * factor / library.where(several, n - 1, 1.0), _ENDLESS
     )
 
 

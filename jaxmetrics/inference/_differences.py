@@ -1,0 +1,69 @@
+"""Differences of all pairs of estimates, their variances, and the rounding of 0.
+
+Written over the array library: NumPy's, or JAX's inside `double_precision()`.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from jaxmetrics._base import numerics
+from jaxmetrics._base.types import Array
+
+NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
+_ROUNDING = 1e-12
+
+
+def lost_models(estimate: Array, covariance: Array) -> Array:
+    """`[models]`, which have no value or no error.
+
+    Numbers replace these until the end: in reverse mode 0 times NaN would be NaN in the slopes of
+    the other models, too.
+    """
+    library = numerics.namespace(estimate, covariance)
+    found: Array = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
+    return found
+
+
+def squares_of(error: Array) -> Array:
+    """The squares of errors; a NaN has no slope."""
+    library = numerics.namespace(error)
+    unknown = library.isnan(error)
+    found: Array = library.where(unknown, library.nan, library.where(unknown, 0.0, error) ** 2)
+    return found
+
+
+def differences_of(estimate: Any, standard_error: Array) -> Array:
+    """`[..., models, models]`, row minus column; 0 where models without a difference are rounded.
+
+    Two copies of one value may be rounded in different ways.
+    """
+    library = numerics.namespace(estimate, standard_error)
+    rows, columns = estimate[..., :, None], estimate[..., None, :]
+    largest = library.maximum(library.abs(rows), library.abs(columns))
+    alike = (standard_error == 0) & (
+        library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
+    )
+    found: Array = library.where(alike, 0.0, rows - columns)
+    return found
+
+
+def of_differences(covariance: Array) -> Array:
+    """The variances of the differences of all pairs."""
+    library = numerics.namespace(covariance)
+    variances = library.diagonal(covariance)
+    found: Array = variances[:, None] + variances[None, :] - 2 * covariance
+    return found
+
+
+def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
+    """The square root; 0 where a variance is the rounding of 0.
+
+    It is 0 if two models are equal, or if no item has influence.
+    """
+    library = numerics.namespace(variance, covariance, estimate)
+    own = _ROUNDING * library.diagonal(covariance)
+    rounding = library.maximum(own, NO_VARIANCE * estimate**2)
+    rounding = library.maximum(rounding[:, None], rounding[None, :])
+    return numerics.root(library.where(variance > rounding, variance, 0 * variance))
