@@ -121,7 +121,7 @@ def variances_and_draws(sums: Sums, alone: Alone) -> tuple[OfClusters, tuple[Arr
 
 @library_program("n_clusters")
 def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Sums:
-    library = numerics.namespace(derivatives)
+    library, derivatives = numerics.namespace(derivatives), _known(derivatives)
     of_values = _beside(estimate, items)
 
     def of_clusters(x: Array) -> Array:
@@ -151,19 +151,27 @@ def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clust
 
 @library_program("n_clusters")
 def _alone(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Alone:
-    library = numerics.namespace(derivatives)
+    library, derivatives = numerics.namespace(derivatives), _known(derivatives)
     of_values = _beside(estimate, items)
 
     def of_class(weights: Array) -> tuple[Array, ...]:
         valid = of_values(weights > 0)
         squares = library.sum(_centred(derivatives, valid) ** 2, axis=-1)
         variance = numerics.divide(squares, of_values(_kept(weights))[..., 0], np.nan)
+        variance = library.where(library.isnan(estimate), np.nan, variance)
         sizes = (kish(x)[0] for x in (weights, numerics.sums_at(ids, weights, n_clusters)))
         found = variance, *(of_values(x[..., None])[..., 0] for x in sizes)
         return tuple(library.broadcast_to(x, estimate.shape) for x in found)
 
     by_class = zip(*map(of_class, _weights(items)), strict=True)
     return Alone(*(library.stack(x, axis=-1) for x in by_class))
+
+
+def _known(derivatives: Array) -> Array:
+    """0 for those of a metric that is NaN: in reverse mode 0 times NaN would be NaN."""
+    library = numerics.namespace(derivatives)
+    found: Array = library.where(library.isnan(derivatives), 0.0, derivatives)
+    return found
 
 
 def _weights(items: Items) -> list[Array]:

@@ -86,7 +86,9 @@ def draws_of_clusters(
     more, by its root alone, as it is less sure at the ends of the curve.
     """
     library = numerics.namespace(estimate, variance)
-    estimate, known = library.clip(estimate, 0.0, 1.0), library.nan_to_num(variance)
+    unknown = library.isnan(estimate)  # as 0 times NaN would be NaN in the slopes of the sizes
+    estimate = library.clip(library.where(unknown, 0.5, estimate), 0.0, 1.0)
+    known = library.nan_to_num(variance)
     of_cluster = library.maximum(n / clusters, 1.0)
     times = numerics.divide(known, library.nan_to_num(alone), library.inf)
     times = library.clip(times, 1.0, of_cluster)
@@ -94,7 +96,8 @@ def draws_of_clusters(
     draws = n * (known / times + added / of_cluster) / (known + added)
     ratio = library.nan_to_num(ratio)
     ratio = library.maximum(ratio, numerics.root(ratio))
-    return library.clip(draws / library.maximum(ratio, _TINY), clusters, n)
+    draws = library.clip(draws / library.maximum(ratio, _TINY), clusters, n)
+    return library.where(unknown, library.nan, draws)
 
 
 def moments_of_clusters(estimate: Array, found: OfClusters, draws: tuple[Array, Array]) -> Moments:
