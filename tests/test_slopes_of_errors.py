@@ -92,3 +92,16 @@ def test_slopes_at_equal_weights_are_finite_differences(name):
     along = np.random.default_rng(1).normal(size=N)
     expected = (of(1 + 1e-5 * along) - of(1 - 1e-5 * along)) / 2e-5
     np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["wald", marked("of clusters", fast=False)])
+def test_slopes_beside_a_row_without_a_class(name):
+    """In reverse mode 0 times NaN of that row would be NaN, as the rows share their weights."""
+    labels, along = np.stack([LABELS, LABELS & False]), np.random.default_rng(1).normal(size=N)
+
+    def low(weights):
+        return FUNCTIONS[name](SCORES, labels, weights=weights).low[0]
+
+    slopes = jax.jit(jax.grad(low))(WEIGHTS)
+    expected = (low(WEIGHTS + 1e-5 * along) - low(WEIGHTS - 1e-5 * along)) / 2e-5
+    np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
