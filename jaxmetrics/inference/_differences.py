@@ -66,4 +66,4 @@ def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
     own = _ROUNDING * library.diagonal(covariance)
     rounding = library.maximum(own, NO_VARIANCE * estimate**2)
     rounding = library.maximum(rounding[:, None], rounding[None, :])
-    return numerics.root(library.where(variance > rounding, variance, 0 * variance))
+    return numerics.root(numerics.above_rounding(variance, rounding))
