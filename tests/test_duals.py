@@ -52,3 +52,5 @@ def test_comparisons_are_plain_and_unknown_functions_are_refused():
     assert x.shape == (2,)
     with pytest.raises(KeyError):
         np.exp(x)
+    with pytest.raises(TypeError):
+        np.add.reduce(x)

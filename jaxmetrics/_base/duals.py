@@ -49,8 +49,10 @@ class Dual(NDArrayOperatorsMixin):
         return Dual(value, *({k: slope(x) for k, x in of.items()} for of in _slopes(self)))
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        if method != "__call__":
+            return NotImplemented
         values = [constant(x) for x in inputs]
-        found = getattr(ufunc, method)(*values, **options)
+        found = ufunc(*values, **options)
         if found.dtype == bool:
             return found
         return _moved(found, inputs, _MOVES[ufunc](*values))
@@ -62,7 +64,10 @@ class Dual(NDArrayOperatorsMixin):
 def value_and_slopes(
     function: Callable[[list[Dual], list[Dual]], Any], arrays: HostArray, numbers: HostArray
 ) -> tuple[Any, HostArray, HostArray]:
-    """A sum over n terms, and its slopes in entries `[arrays, n]` and in numbers `[numbers]`."""
+    """A sum over n terms, or the n terms, and its slopes in arrays `[arrays, n]` and in numbers.
+
+    Each term depends on its own entry of the arrays, and on the numbers.
+    """
     found = function(
         [Dual(x, {i: _ONE}, {}) for i, x in enumerate(arrays)],
         [Dual(x, {}, {i: _ONE}) for i, x in enumerate(numbers)],
