@@ -124,6 +124,17 @@ def test_a_global_threshold_is_that_of_all_negatives(data, weighted):
         np.testing.assert_allclose(found.models.p_value[i], compared.p_value, rtol=2e-5, atol=1e-6)
 
 
+def test_equal_scores_have_no_error_at_a_global_threshold():
+    """A linear limit flags the same part of all tied negatives: their flags do not vary."""
+    rng = np.random.default_rng(0)
+    metric = partial(jm.recall_at_fpr, max_fpr=0.05, method="linear")
+    for _ in range(10):  # not every rounding gives a variance above 0
+        labels, ids, weights = rng.random(N) < 0.3, np.arange(N) % 3, rng.exponential(size=N)
+        given = {"weights": weights, "threshold": "global"}
+        found = jm.slices(metric, np.full(N, 0.5), labels, ids, **given)
+        np.testing.assert_allclose(found.standard_error, 0, atol=1e-15)
+
+
 def test_by_hand():
     scores = [0.1, 0.4, 0.35, 0.8, 0.7, 0.2, 0.9, 0.3]
     labels = [0, 0, 1, 1, 1, 0, 1, 0]

@@ -61,21 +61,19 @@ def covariance_of_threshold(
       slopes: `[slices, models]`, those of the ROC curves at the threshold.
     """
     n = flagged.shape[1]
-    if weights is None and flagged.dtype == bool:
-        total = squares = n
-        both = np.array([[np.count_nonzero(a & b) for b in flagged] for a in flagged])
-        sums = sums_of_squares = np.diagonal(both)
-    else:
-        weights = np.ones(n) if weights is None else weights
-        total, of_squares = weights.sum(), weights**2
-        squares = of_squares.sum()
-        sums, sums_of_squares = flagged @ weights, flagged @ of_squares
-        both = np.einsum("ai,bi->ab", flagged * of_squares, flagged)
-    # sum w^2 (f_a - s_a) (f_b - s_b) / (sum w)^2, with f the flagged share of an item, s its mean.
     with np.errstate(all="ignore"):
-        share = sums / np.float64(total)
-        mixed = np.outer(sums_of_squares, share)
-        parts = both - mixed - mixed.T + squares * np.outer(share, share)
-        of_flags = (n / (n - 1) if n != 1 else np.nan) * parts / np.float64(total) ** 2
-        size = np.float64(total) ** 2 / squares
+        # sum w^2 (f_a - s_a) (f_b - s_b), with f the flagged share of an item, s its mean.
+        if weights is None and flagged.dtype == bool:
+            total = squares = np.float64(n)
+            both = np.array([[np.count_nonzero(a & b) for b in flagged] for a in flagged])
+            parts = both - np.outer(both.diagonal(), both.diagonal()) / total
+        else:
+            weights = np.ones(n) if weights is None else weights
+            total, squares = weights.sum(), (weights**2).sum()
+            share = flagged @ weights / total
+            # Centred first: the difference of sums of squares is rounded to the digits of these.
+            centred = (flagged - share[:, None]) * weights
+            parts = np.einsum("ai,bi->ab", centred, centred)
+        of_flags: Any = (n / (n - 1) if n != 1 else np.nan) * parts / total**2
+        size = total**2 / squares
     return size, slopes[:, :, None] * slopes[:, None, :] * of_flags
