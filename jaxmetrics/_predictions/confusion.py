@@ -83,8 +83,7 @@ def _matrix(items: Decisions, n_classes: int) -> Array:
     matrix, undefined = _counted_matrix(items, n_classes)
     library = numerics.namespace(matrix)
     otherwise = library.nan if numerics.is_inexact(matrix) else -1
-    found: Array = library.where(undefined[..., None, None], otherwise, matrix)
-    return found
+    return library.where(undefined[..., None, None], otherwise, matrix)
 
 
 @double_program("n_classes")
@@ -145,8 +144,7 @@ def _accuracy(items: Decisions) -> Array:
     said, true, amounts, undefined = counted_items(items, None)
     library = numerics.namespace(said, true, amounts)
     right, wrong = (sum_where(cell, amounts) for cell in (said == true, said != true))
-    found: Array = library.where(undefined, np.nan, divide(right, right + wrong, np.nan))
-    return found
+    return library.where(undefined, np.nan, divide(right, right + wrong, np.nan))
 
 
 @on_any_mesh
@@ -259,5 +257,4 @@ def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Arr
     defined = product > 0
     # The inner where keeps the infinite derivative of sqrt at 0 out of the gradient.
     found = both / library.sqrt(library.where(defined, product, 1))
-    value: Array = library.where(defined, numerics.within(found, -1, 1), otherwise)
-    return value
+    return library.where(defined, numerics.within(found, -1, 1), otherwise)

@@ -121,8 +121,7 @@ def _value_of_counts(
         total = library.sum(library.where(shares > 0, values, 0) * shares, axis=-1)
         values = divide(total, library.sum(shares, axis=-1), numbers[1])
     undefined = undefined[..., None] if choice.average is None else undefined
-    found: Array = library.where(undefined, library.nan, values)
-    return found
+    return library.where(undefined, library.nan, values)
 
 
 @double_program("choice")
@@ -249,8 +248,7 @@ def sums_of_rows(ids: Array, amounts: Array, n: int) -> Array:
         def of_row(ids: Array, amounts: Array) -> Array:
             return jnp.zeros(n, amounts.dtype).at[ids].add(amounts, mode="drop")
 
-        of_program: Array = jnp.vectorize(of_row, signature="(n),(n)->(k)")(ids, amounts)
-        return of_program
+        return jnp.vectorize(of_row, signature="(n),(n)->(k)")(ids, amounts)
     given: Any = np.broadcast_arrays(np.minimum(ids, n), amounts)
     *batch, _ = given[0].shape
     first = np.arange(math.prod(batch)).reshape(*batch, 1) * (n + 1)  # one bin for what is dropped
@@ -259,15 +257,12 @@ def sums_of_rows(ids: Array, amounts: Array, n: int) -> Array:
         bins, weights = bins[weights], None
     sums: Any = np.bincount(bins, weights, math.prod(batch) * (n + 1))
     kind = np.float64 if numerics.is_inexact(amounts) else np.int64
-    found: Array = sums.reshape(*batch, n + 1)[..., :n].astype(kind)
-    return found
+    return sums.reshape(*batch, n + 1)[..., :n].astype(kind)
 
 
 def sum_where(cell: Array, amounts: Array) -> Array:
     if amounts.dtype == bool:  # NumPy's
         counted: Any = np.count_nonzero(cell & amounts, axis=-1)
-        number: Array = counted
-        return number
+        return counted
     library = numerics.namespace(cell, amounts)
-    found: Array = library.sum(library.where(cell, amounts, 0), axis=-1)
-    return found
+    return library.sum(library.where(cell, amounts, 0), axis=-1)

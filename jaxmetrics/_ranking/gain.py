@@ -286,8 +286,7 @@ def _factors(discount: Discount) -> Callable[[Array], Array]:
 
 
 def _by_logarithm(rank: Array) -> Array:
-    worth: Array = 1 / namespace(rank).log2(rank + 1)
-    return worth
+    return 1 / namespace(rank).log2(rank + 1)
 
 
 def _of_user(name: str, function: Callable[[Array], Any], values: Array) -> Array:

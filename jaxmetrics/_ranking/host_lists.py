@@ -67,8 +67,7 @@ class HostLists:
     @cached_property
     def sizes(self) -> HostArray:
         """`[lists]`, the number of items of each."""
-        sizes: HostArray = self.begins[1:] - self.begins[:-1]
-        return sizes
+        return self.begins[1:] - self.begins[:-1]
 
     @cached_property
     def _some(self) -> HostArray:
@@ -77,8 +76,7 @@ class HostLists:
 
     @cached_property
     def _keys(self) -> HostArray:
-        keys: HostArray = sorting.descending_keys(self.scores)
-        return keys
+        return sorting.descending_keys(self.scores)
 
     @cached_property
     def order(self) -> tuple[HostArray, HostArray]:
@@ -103,8 +101,7 @@ class HostLists:
     def of_rank(self, ranking: HostRanking, function: Callable[[Any], Any]) -> HostArray:
         """A function of the rank from 1, at each place."""
         values: HostArray = function(np.arange(1.0, self.sizes.max(initial=0) + 1))
-        found: HostArray = values.take(ranking.rank)
-        return found
+        return values.take(ranking.rank)
 
     def rank_of_first(self, chosen: HostArray) -> HostArray:
         """The rank from 0 of the best of the chosen items in each list, without a sort."""
@@ -129,8 +126,7 @@ class HostLists:
         keys = segment_sorts.sort_in_segments(sorting.descending_keys(self.labels), self.begins)
         taken: Any = keys if ranking.at is None else keys.take(ranking.at)
         labels: Any = sorting.scores_of_keys(taken, self.labels)
-        found: HostArray = labels
-        return found
+        return labels
 
     def _falling_grades(self) -> HostArray | None:
         """The labels of each list in falling order if they are few whole numbers, by counting."""
@@ -143,8 +139,7 @@ class HostLists:
         of_list = np.arange(1, len(self.sizes) + 1).repeat(self.sizes) * n_grades
         counts = np.bincount(of_list - 1 - grades, minlength=n_grades * len(self.sizes))
         every = np.arange(n_grades)[::-1].astype(self.labels.dtype)
-        falling: HostArray = np.tile(every, len(self.sizes)).repeat(counts)
-        return falling
+        return np.tile(every, len(self.sizes)).repeat(counts)
 
     def total(self, values: HostArray) -> HostArray:
         """The sum of values `[..., n]` over each list, `[..., lists]`."""
@@ -160,8 +155,7 @@ class HostLists:
         """At each place, the mean of `values` `[n]` over the items that tie there."""
         item, tied = self.order
         if not tied.any():
-            taken: HostArray = values.take(ranking.item)
-            return taken
+            return values.take(ranking.item)
         starts = np.flatnonzero(~tied)
         counts = np.diff(starts, append=len(tied))
         means: HostArray = (np.add.reduceat(values.take(item), starts) / counts).repeat(counts)
@@ -170,8 +164,7 @@ class HostLists:
     def running_count(self, ranking: HostRanking, counts: HostArray) -> HostArray:
         """At each place, the sum of its list's whole numbers up to this place."""
         sums = _from_zero(counts)
-        found: HostArray = sums[1:] - sums.take(ranking.begins[:-1]).repeat(np.diff(ranking.begins))
-        return found
+        return sums[1:] - sums.take(ranking.begins[:-1]).repeat(np.diff(ranking.begins))
 
     def running_product(self, ranking: HostRanking, factors: HostArray) -> HostArray:
         """At each place, the product of its list's factors up to this place; by doubling."""
@@ -268,5 +261,4 @@ def _of_row(of_lists: OfLists, row: _Row, item: HostArray, begins: HostArray) ->
 
 
 def _from_zero(sizes: HostArray) -> HostArray:
-    found: HostArray = np.append(0, sizes.cumsum())
-    return found
+    return np.append(0, sizes.cumsum())

@@ -124,8 +124,7 @@ class Lists(NamedTuple):
         """For each item, the value of its list; meaningless for items that do not count."""
         if self.segment is None:
             return of_lists
-        found: Array = of_lists.at[self.segment].get(mode="clip")
-        return found
+        return of_lists.at[self.segment].get(mode="clip")
 
     def near_one(self, *counts: Array) -> tuple[Array, ...]:
         """Weights `[n]`, scaled as by `numerics.near_one`, but with a unit for each list."""
@@ -164,8 +163,7 @@ class Lists(NamedTuple):
         def of_segments(x: Array) -> Array:
             return jax.ops.segment_sum(x, segment, self.num_segments)
 
-        sums: Array = jnp.vectorize(of_segments, signature="(n)->(s)")(values)
-        return sums
+        return jnp.vectorize(of_segments, signature="(n)->(s)")(values)
 
     def mean_of_ties(self, ranking: Ranking, values: Array) -> Array:
         """At each place, the mean of `values` `[n]` over the items that tie there."""
@@ -183,8 +181,7 @@ class Lists(NamedTuple):
             cut = tie == tie[-1]
             sums = jnp.where(cut, jnp.sum(jnp.where(among, values, 0)), sums)
             counts = jnp.where(cut, jnp.sum(among), counts)
-        means: Array = sums / counts
-        return means
+        return sums / counts
 
 
 def places(order: Array) -> Array:
@@ -202,8 +199,7 @@ def running(
         return value, left[1] | right[1]
 
     starts = jnp.broadcast_to(starts, values.shape)
-    result: Array = lax.associative_scan(combine, (values, starts), axis=values.ndim - 1)[0]
-    return result
+    return lax.associative_scan(combine, (values, starts), axis=values.ndim - 1)[0]
 
 
 def _before(x: Array) -> Array:
@@ -253,16 +249,13 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
 def in_falling_order(values: Any, keys: Any, valid: Any, segment: Any) -> Array:
     """The values `[places]`, in float64, whose `falling_keys` begin with these keys."""
     if numerics.namespace(keys) is np:
-        of_host: Array = sorting.scores_of_keys(keys, values)
-        return of_host
-    found: Array = _of_keys(values, keys, valid, segment)
-    return found
+        return sorting.scores_of_keys(keys, values)
+    return _of_keys(values, keys, valid, segment)
 
 
 @jax.custom_jvp
 def _of_keys(values: Array, keys: Array, valid: Array, segment: Array | None) -> Array:
-    found: Array = sorting.scores_of_keys(keys, values)
-    return found
+    return sorting.scores_of_keys(keys, values)
 
 
 @_of_keys.defjvp

@@ -96,8 +96,7 @@ class Asked(NamedTuple):
     @property
     def k(self) -> Places:
         """The option `k`; None without it."""
-        found: Places = dict(self.options).get("k")
-        return found
+        return dict(self.options).get("k")
 
 
 def list_metric(
@@ -174,8 +173,7 @@ def list_metric(
 
         public: Any = metric
         public.__signature__ = options.signature
-        found: ListMetric[P] = public
-        return found
+        return public
 
     return decorate
 

@@ -88,10 +88,7 @@ def _of_each_pair(lists: Lists) -> tuple[Array, Array]:
 
     # A CPU takes list after list, so that each stays in the cache; an accelerator all at once.
     by_list = jax.custom_batching.sequential_vmap(count)
-    counts: tuple[Array, Array] = lax.platform_dependent(
-        lists.keys, better, worse, cpu=by_list, default=count
-    )
-    return counts
+    return lax.platform_dependent(lists.keys, better, worse, cpu=by_list, default=count)
 
 
 def _by_sorting(lists: Lists) -> tuple[Array, Array]:

@@ -146,8 +146,7 @@ def segment_partial_auc(
     numbers = (np.asarray(x) if isinstance(x, int | float) else x for x in limits.values())
     given = on_host(*items, segment, *numbers)
     if given is None:
-        areas: Array = _areas_of_batch(items, segment, limits, count, scale, dtype)
-        return areas
+        return _areas_of_batch(items, segment, limits, count, scale, dtype)
     scores, labels, weights, where, _, segment, *bounds = given
     row = _Row(scores, labels, weights, where, segment)
     found = _areas_on_host(row, dict(zip(limits, bounds, strict=True)), count, scale)

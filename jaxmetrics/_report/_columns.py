@@ -150,8 +150,7 @@ def labels_of(
     seen.update(dict.fromkeys(distinct))
     chosen = set(positives_among(name, seen, positive, complete=False))
     _refuse_missing("label", name, column)
-    labels: npt.NDArray[np.bool_] = np.asarray([value in chosen for value in distinct], bool)[codes]
-    return labels
+    return np.asarray([value in chosen for value in distinct], bool)[codes]
 
 
 def positives_among(

@@ -43,8 +43,7 @@ def precision_limits(band: jm.RocBand, shares: FloatArray) -> tuple[FloatArray, 
     def precision(limit: FloatArray, side: Literal["left", "right"], share: float) -> FloatArray:
         beyond = limit.searchsorted(RECALLS, side)  # the points that are short of the recall
         u = fpr[beyond + (side == "right")]
-        found: FloatArray = share * RECALLS / (share * RECALLS + (1 - share) * u)
-        return found
+        return share * RECALLS / (share * RECALLS + (1 - share) * u)
 
     low, high = (np.asarray(x, float) for x in (band.low, band.high))
     lows = [precision(x, "right", share) for x, share in zip(low, shares, strict=True)]

@@ -188,8 +188,7 @@ def _area_left_of(limit: Array, above: Array, not_below: Array) -> Array:
     library = namespace(limit, above)
     whole = library.maximum(limit - (above + not_below) / 2, 0)
     cut = divide(library.maximum(limit - above, 0) ** 2, 2 * (not_below - above), 0.0)
-    area: Array = library.where(not_below <= limit, whole, cut)
-    return area
+    return library.where(not_below <= limit, whole, cut)
 
 
 def _by_running_sums(limits: Any, above: Any, not_below: Any, weights: Any) -> Any:
@@ -229,8 +228,7 @@ def scaled(raw: Array, max_fpr: Array, min_fpr: Array, min_tpr: Array, scale: st
 
 def _above(fpr: Array, min_tpr: Array) -> Array:
     """The height of the diagonal of chance above `min_tpr`."""
-    height: Array = namespace(fpr, min_tpr).maximum(fpr - min_tpr, 0)
-    return height
+    return namespace(fpr, min_tpr).maximum(fpr - min_tpr, 0)
 
 
 def in_counts(limit: Array, total: Array) -> Array:
@@ -238,8 +236,7 @@ def in_counts(limit: Array, total: Array) -> Array:
     counts, library = limit * total, namespace(limit, total)
     whole = library.round(counts)
     equal = (whole / total).astype(limit.dtype) == limit
-    found: Array = counts + as_constant(library.where(equal, whole - counts, 0))
-    return found
+    return counts + as_constant(library.where(equal, whole - counts, 0))
 
 
 @partial(placement_metric, smooth=True, on_mesh=True, orders=order_of_positives)

@@ -77,8 +77,7 @@ def operating_points(table: ScoreTable) -> OperatingPoints:
 
 def _from(start: float, values: Array) -> Array:
     library = numerics.namespace(values)
-    found: Array = library.concatenate([library.full(1, start, values.dtype), values])
-    return found
+    return library.concatenate([library.full(1, start, values.dtype), values])
 
 
 @library_metric

@@ -307,5 +307,4 @@ def _reported(
 
 def _stacked(rows: Iterable[R]) -> R:
     """One pytree of arrays `[rows, ...]` from one for each row."""
-    found: R = jax.tree.map(lambda *x: np.stack(x), *rows)
-    return found
+    return jax.tree.map(lambda *x: np.stack(x), *rows)

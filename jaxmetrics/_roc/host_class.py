@@ -96,8 +96,7 @@ class OneClass(NamedTuple):
         if self.weights is None or len(head.scores) == len(self.scores):
             return np.broadcast_to(1.0, len(self.scores) - len(head.scores))
         lowest = head.scores.min(initial=np.inf)
-        below: HostArray = self.weights.compress(self.scores < lowest) / unit
-        return below
+        return self.weights.compress(self.scores < lowest) / unit
 
     def ascending(self, by_key: bool) -> OneClass:
         """Ascending: `by_key`, keys replace the scores; else scores alone are sorted in place."""

@@ -66,8 +66,7 @@ class OnHost:
         """The weight of the negatives from each of these places on, in ascending order."""
         if not self._negatives_weighted:
             return len(self.negative.scores) - places
-        found: HostArray = self._sums_of_negatives.take(places)
-        return found
+        return self._sums_of_negatives.take(places)
 
     @cached_property
     def _sums_of_negatives(self) -> Any:

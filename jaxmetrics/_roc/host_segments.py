@@ -86,14 +86,12 @@ class Segments:
     def search(self, at: Any, side: Side) -> HostArray:
         """How many items of the segment are below each entry; of side "right", not above it."""
         if len(self.begins) == 1:
-            found: HostArray = self.scores[self.begins[0] : self.ends[0]].searchsorted(at, side)
-            return found
+            return self.scores[self.begins[0] : self.ends[0]].searchsorted(at, side)
         compare = np.less if side == "left" else np.less_equal
         begins = self.begins[:, None]
 
         def before(place: HostArray) -> HostArray:
-            earlier: HostArray = compare(_taken(self.scores, begins + place), at)
-            return earlier
+            return compare(_taken(self.scores, begins + place), at)
 
         return self._bisected(before, at)
 

@@ -68,10 +68,9 @@ class InOrder:
     def not_below(self) -> Array:
         if not self.negatives_first:
             return self._at_end(self._fps)
-        found: Array = lax.platform_dependent(
+        return lax.platform_dependent(
             self._fps, cpu=lambda x: x.astype(jnp.float64), default=self._at_end
         )
-        return found
 
     @cached_property
     def positives_not_below(self) -> Array:

@@ -146,8 +146,7 @@ def _highest_bit(words: Array) -> Array:
 
 def _lowest_bits(n: Array) -> Array:
     """Words of which the lowest n bits are set, for n below 32."""
-    found: Array = (jnp.uint32(1) << n) - 1
-    return found
+    return (jnp.uint32(1) << n) - 1
 
 
 def _of_items(counts: Array) -> Array:
@@ -156,8 +155,7 @@ def _of_items(counts: Array) -> Array:
 
 def _packed(negatives: Array, positives: Array) -> Array:
     """Both numbers in one word of 64 bits: one running sum in place of two."""
-    both: Array = (positives.astype(jnp.uint64) << 32) | negatives.astype(jnp.uint64)
-    return both
+    return (positives.astype(jnp.uint64) << 32) | negatives.astype(jnp.uint64)
 
 
 def _unpacked(words: Array) -> _Classes:

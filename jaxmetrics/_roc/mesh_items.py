@@ -31,8 +31,7 @@ def valid_on_mesh(items: Items) -> Array:
 def kinds_on_mesh(items: Items) -> Array:
     """`[n]`, SORTED_POSITIVES, SORTED_NEGATIVES or LEFT_OUT of each item, whatever its weight."""
     of_valid = jnp.where(items.labels == 1, SORTED_POSITIVES, SORTED_NEGATIVES)
-    kinds: Array = jnp.where(valid_on_mesh(items), of_valid, LEFT_OUT).astype(jnp.uint32)
-    return kinds
+    return jnp.where(valid_on_mesh(items), of_valid, LEFT_OUT).astype(jnp.uint32)
 
 
 def keys_on_mesh(items: Items) -> Array:

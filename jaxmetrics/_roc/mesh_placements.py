@@ -120,8 +120,7 @@ class OnMesh:
 
         def from_top(place: Array) -> Array:
             def within(keys: Array) -> Array:
-                found: Array = self._below(keys) <= place
-                return found
+                return self._below(keys) <= place
 
             ends = self._places(self._key(within, place.shape))
             number = self._number_before(ends, (SORTED_NEGATIVES,))
@@ -164,8 +163,7 @@ class OnMesh:
         return self.part.first_that_is_not(within, thresholds.shape, of_class)
 
     def _score(self, keys: Array) -> Array:
-        scores: Array = sorting.scores_of_keys(keys, self.like)
-        return scores
+        return sorting.scores_of_keys(keys, self.like)
 
     def _before(self, ends: Ends, of_class: int) -> Array:
         """The weight of a class on all devices, before these places `[classes, ...]` of each."""
@@ -183,8 +181,7 @@ class OnMesh:
 
         def within(sums: Array) -> Array:
             rates = limit.rate(sums, total).astype(bound.dtype)
-            found: Array = rates <= limit.slackened_bound(self.slack)
-            return found
+            return rates <= limit.slackened_bound(self.slack)
 
         key = self._key(lambda keys: within(self._below(keys)), bound.shape)
         return jnp.where(within(total), self._all(bound.ndim), self._places(key))
@@ -210,8 +207,7 @@ class OnMesh:
 
         def within(keys: Array) -> Array:
             ends = {x: self.part.places(keys, x) for x in classes}
-            found: Array = self._number_before(ends, classes) <= number
-            return found
+            return self._number_before(ends, classes) <= number
 
         return self._key(within, number.shape)
 
@@ -240,8 +236,7 @@ class OnMesh:
             return found | (jnp.sum(some, axis=0, dtype=dtype) << shift)
 
         start = jnp.zeros(shape, dtype)
-        key: Array = varying.fori_loop(0, n_bits // _BITS_OF_DIGIT, digit, start)
-        return key
+        return varying.fori_loop(0, n_bits // _BITS_OF_DIGIT, digit, start)
 
 
 def placements_on_mesh(

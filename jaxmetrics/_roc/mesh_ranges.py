@@ -117,8 +117,7 @@ class _Weighted:
 
     def _sums_to(self, of_class: int, *, upto: bool) -> Array:
         places = self._ends[upto]
-        found: Array = entries_at(self._sums[of_class], places)
-        return found
+        return entries_at(self._sums[of_class], places)
 
     @property
     def above(self) -> Array:

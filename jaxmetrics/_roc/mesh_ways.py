@@ -35,5 +35,4 @@ def by_rarer_class(function: Callable[[Place], R], items: Items, axis_name: Axis
         return function(placements_on_mesh)
     few = fit_in(valid_on_mesh(items) & (items.labels == 1), room, axis_name)
     of_few = functools.partial(rare_positives, room=room)
-    found: R = lax.cond(few, lambda: function(of_few), lambda: function(placements_on_mesh))
-    return found
+    return lax.cond(few, lambda: function(of_few), lambda: function(placements_on_mesh))

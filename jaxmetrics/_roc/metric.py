@@ -168,8 +168,7 @@ def library_metric(
 
     `fields` are those of its `Metric`.
     """
-    metric: TableMetric[P, R] = _metric(function, function, check, **fields)
-    return metric
+    return _metric(function, function, check, **fields)
 
 
 def placement_metric(
@@ -180,10 +179,7 @@ def placement_metric(
 ) -> TableMetric[P, R]:
     """`library_metric` for a function of placements."""
     evaluated = OfPlacements(function)
-    metric: TableMetric[P, R] = _metric(
-        function, evaluated, check, of_placements=function, **fields
-    )
-    return metric
+    return _metric(function, evaluated, check, of_placements=function, **fields)
 
 
 def _metric(

@@ -28,13 +28,11 @@ _POSITIONS: dict[str, Callable[[Array, Array], Array]] = {
 
 
 def _floor(x: Array) -> Array:
-    floor: Array = namespace(x).floor(x)
-    return floor
+    return namespace(x).floor(x)
 
 
 def _ceil(x: Array) -> Array:
-    ceiling: Array = namespace(x).ceil(x)
-    return ceiling
+    return namespace(x).ceil(x)
 
 
 def _plotting(n: Array, q: Array, alpha: float, beta: float) -> Array:
@@ -78,8 +76,7 @@ def quantile(total: Array, from_top: Callable[[Array], Array], q: Array, method:
         fraction < 0.5, low + product(gap, fraction), high - product(gap, 1 - fraction)
     )
     between = library.where((low == high) | (fraction == 0), low, between)
-    found: Array = library.where(total > 0, between, library.nan)
-    return found
+    return library.where(total > 0, between, library.nan)
 
 
 def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> Array:
@@ -90,7 +87,6 @@ def weighted_quantile(values: Array, weights: Array, q: Array, method: str) -> A
     def from_top(place: Array) -> Array:
         places = library.searchsorted(copies, place, side="right")
         # The slack of the place may exceed the rest of the total: no weight is then beyond.
-        found: Array = library.take(values, library.minimum(places, last), mode="clip")
-        return found
+        return library.take(values, library.minimum(places, last), mode="clip")
 
     return quantile(copies[-1], from_top, q, method)

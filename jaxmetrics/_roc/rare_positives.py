@@ -99,8 +99,7 @@ class RarePositives:
     @cached_property
     def keys(self) -> Array:
         """The keys of the positives of all devices."""
-        keys: Array = gathered(self.own.keys, self.axis_name)
-        return keys
+        return gathered(self.own.keys, self.axis_name)
 
     def places_beside(self, keys: Array) -> Array:
         """`[2, m]`, the places of this device's first negative not below each key, and above it."""

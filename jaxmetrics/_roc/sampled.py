@@ -78,8 +78,7 @@ def roc_auc_sampled(
         return as_default(_of_rows(items, uniform))
     with np.errstate(all="ignore"):
         values = [_share_of_pairs(row, **given.options) for row in given.rows]
-    found: Array = in_jax(values, given.batch, items.scores, numerics.default_float())
-    return found
+    return in_jax(values, given.batch, items.scores, numerics.default_float())
 
 
 @double_program("n_pairs", "implementation")
@@ -104,8 +103,7 @@ def _share_of_pairs(items: Items, uniform: Array) -> Array:
     )
     share = library.mean((winner > loser) + (winner == loser) / 2)
     both = library.any(classes[0] > 0) & library.any(classes[1] > 0)
-    found: Array = library.where(both & ~undefined(items), share, np.nan)
-    return found
+    return library.where(both & ~undefined(items), share, np.nan)
 
 
 def _counted(counts: Array, numbers: Array) -> Array:
@@ -113,12 +111,10 @@ def _counted(counts: Array, numbers: Array) -> Array:
     library, which = numerics.namespace(counts, numbers), counts > 0
     index: Any = np.flatnonzero(which) if library is np else first_indices(which, len(which))[0]
     places = (numbers * library.sum(which)).astype(np.int64)
-    found: Array = library.take(index, places, mode="clip") if len(index) else places
-    return found
+    return library.take(index, places, mode="clip") if len(index) else places
 
 
 def _weighted(weights: Array, numbers: Array) -> Array:
     """Indices of items, in proportion to their weights."""
     below = running_sum(weights)
-    index: Array = numerics.namespace(below).searchsorted(below, numbers * below[-1], side="right")
-    return index
+    return numerics.namespace(below).searchsorted(below, numbers * below[-1], side="right")

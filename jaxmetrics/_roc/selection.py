@@ -61,8 +61,7 @@ class Selection:
     @cached_property
     def _keys(self) -> Array:
         """Keys that rise with the score. Only an integer dtype's lowest score can have key 0."""
-        keys: Array = ~sorting.descending_keys(self.items.scores)
-        return keys
+        return ~sorting.descending_keys(self.items.scores)
 
     def near_one(self, *, together: bool = False) -> Selection:
         return self
@@ -86,8 +85,7 @@ class Selection:
     def scores(self) -> Array:
         """The scores `[n]` in double precision, NaN for items without weight."""
         weighty = sum(self._weights) > 0
-        scores: Array = jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
-        return scores
+        return jnp.where(weighty, self._scores_of(self._keys), jnp.nan)
 
     def summed(self, function: Callable[[Any], Any], max_fpr: Any) -> Any:
         """The sum over the head, or over all items if the head is long or was not found."""
@@ -142,16 +140,14 @@ class Selection:
         """Which items `[..., n]` are above every negative that is beyond the limit."""
         most = most_within(limit, self.total_negatives, 0.0)
         all_within = (most >= self.total_negatives)[..., None]
-        above: Array = (self._keys > self._from_top(most)[..., None]) | all_within
-        return above
+        return (self._keys > self._from_top(most)[..., None]) | all_within
 
     def from_top(self, places: Array) -> Array:
         """The scores of the negatives at these places, counted from 0 at the highest."""
         return self._scores_of(self._from_top(places))
 
     def _scores_of(self, keys: Array) -> Array:
-        scores: Array = sorting.scores_of_keys(~keys, self.items.scores)
-        return scores
+        return sorting.scores_of_keys(~keys, self.items.scores)
 
     def _from_top(self, places: Array) -> Array:
         """The keys of the negatives at these places, from 0 at the highest; 0 beyond the last."""
@@ -168,8 +164,7 @@ class Selection:
             return found | (reached << shift)
 
         none = jnp.zeros(places.shape, keys.dtype)
-        found: Array = varying.fori_loop(0, n_bits // width, digit, none)
-        return found
+        return varying.fori_loop(0, n_bits // width, digit, none)
 
 
 def _at(rows: Any, index: Array) -> Any:
@@ -190,8 +185,7 @@ def highest(scores: Array, which: Array, places: Array) -> Array:
     if len(of_class):
         at = len(of_class) - 1 - np.minimum(places, len(of_class) - 1).astype(int)
         found = np.partition(of_class, at)[at]
-    at_places: Array = found
-    return at_places
+    return found
 
 
 def has_exact_thresholds(items: Items) -> bool:

@@ -126,8 +126,7 @@ def _score_table(source: Prepared, dtype: Any) -> ScoreTable:
     def of_source(source: Prepared) -> ScoreTable:
         return _reported(*build(source), source.items.scores.dtype, dtype)
 
-    table: ScoreTable = in_double(of_source)(source)
-    return table
+    return in_double(of_source)(source)
 
 
 def _reported(table: ScoreTable, undefined: Any, given: Any, dtype: Any) -> ScoreTable:
@@ -296,10 +295,6 @@ def _at_rows(values: Array, rows: Array, operation: str, start: float) -> Array:
 
     def scatter(values: Array, rows: Array) -> Array:
         at = jnp.full_like(values, start).at[rows]
-        result: Array = getattr(at, operation)(
-            values, indices_are_sorted=True, mode="promise_in_bounds"
-        )
-        return result
+        return getattr(at, operation)(values, indices_are_sorted=True, mode="promise_in_bounds")
 
-    scattered: Array = jnp.vectorize(scatter, signature="(n),(n)->(n)")(values, rows)
-    return scattered
+    return jnp.vectorize(scatter, signature="(n),(n)->(n)")(values, rows)

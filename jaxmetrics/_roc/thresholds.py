@@ -98,22 +98,19 @@ def recall_at_fpr(
         caught = placed.caught(limit_of_fpr(max_fpr))
     defined = (placed.total_negatives > 0) & ~library.isnan(max_fpr)
     recall = within(rates(caught, placed.total_positives), 0, 1)
-    found: Array = library.where(defined, recall, library.nan)
-    return found
+    return library.where(defined, recall, library.nan)
 
 
 def caught_on_line(placed: Placements, max_fpr: Array) -> Array:
     """The weight of the positives at each limit, linear between the ROC points beside it."""
     fps, beyond, tps, tps_beyond = placed.corners(limit_of_fpr(max_fpr))
-    height: Array = tps + (tps_beyond - tps) * _way(placed, max_fpr, fps, beyond)
-    return height
+    return tps + (tps_beyond - tps) * _way(placed, max_fpr, fps, beyond)
 
 
 def _way(placed: Placements, at: Array, fps: Array, fps_beyond: Array) -> Array:
     """Where the rate `at` lies between those of two numbers of false positives: from 0 to 1."""
     here, after = (rates(x, placed.total_negatives) for x in (fps, fps_beyond))
-    share: Array = placed.library.clip(divide(at - here, after - here, 0.0), 0, 1)
-    return share
+    return placed.library.clip(divide(at - here, after - here, 0.0), 0, 1)
 
 
 def _caught_between(part: Groups, max_fpr: Array) -> Array:
@@ -126,11 +123,9 @@ def _caught_between(part: Groups, max_fpr: Array) -> Array:
         limit = max_fpr[..., None]
         left = fpr.astype(limit.dtype) <= slackened_share(limit, part.slack)
         share = part.library.clip(divide(limit - before, fpr - before, 0.0), 0, 1)
-        total: Array = part.total(part.library.where(left, 1, share))
-        return total
+        return part.total(part.library.where(left, 1, share))
 
-    caught: Array = at_each(at, max_fpr)
-    return caught
+    return at_each(at, max_fpr)
 
 
 def _decision(*, method: str, **_: ArrayLike) -> str | None:
@@ -187,16 +182,14 @@ def threshold_at_fpr(
     """
     library, max_fpr = placed.library, placed.library.asarray(max_fpr)
     if method == "quantile":
-        quantile: Array = placed.quantile(_level(max_fpr), quantile_method)
-        return quantile
+        return placed.quantile(_level(max_fpr), quantile_method)
     limit = limit_of_fpr(max_fpr)
     if method == "linear":
         threshold = _between(placed.beside(limit), placed, limit)
     else:
         threshold = placed.lowest_caught(limit)
     both = (placed.total_negatives > 0) & (placed.total_positives > 0)
-    result: Array = library.where(both & ~library.isnan(max_fpr), threshold, library.nan)
-    return result
+    return library.where(both & ~library.isnan(max_fpr), threshold, library.nan)
 
 
 def _between(points: Beside, placed: Placements, limit: Limit) -> Array:
@@ -206,8 +199,7 @@ def _between(points: Beside, placed: Placements, limit: Limit) -> Array:
     # The first threshold is +inf, and the last may be -inf: their interpolation would be NaN.
     on_the_way = (weight > 0) & (points.within < library.inf)
     inner = points.within + weight * (points.beyond - points.within)
-    between: Array = library.where(on_the_way, inner, points.within)
-    return between
+    return library.where(on_the_way, inner, points.within)
 
 
 def _level(max_fpr: Array) -> Array:

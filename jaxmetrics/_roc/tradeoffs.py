@@ -58,16 +58,14 @@ def _metric_with_threshold(
     function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold], **fields: Any
 ) -> _WithThreshold[P]:
     metric: Any = library_metric(function, **fields)
-    found: _WithThreshold[P] = metric
-    return found
+    return metric
 
 
 def _placement_metric_with_threshold(
     function: Callable[Concatenate[Placements, P], Array | AtThreshold],
 ) -> _WithThreshold[P]:
     metric: Any = placement_metric(function, orders=_orders)
-    found: _WithThreshold[P] = metric
-    return found
+    return metric
 
 
 def _orders(*, min_specificity: ArrayLike, **_: ArrayLike) -> Part:
@@ -210,8 +208,7 @@ def _of_exchanged(
     options = {"min_specificity": min_sensitivity, "return_threshold": return_threshold}
     of_items = sensitivity_at_specificity.record.evaluated
     if not return_threshold:
-        value: Array = of_items(exchanged(items), options)
-        return value
+        return of_items(exchanged(items), options)
     given, dtype = items.scores.dtype, numerics.default_float()
     exact = holds(dtype, given)
     alone = isinstance(items.scores, np.ndarray) and items.scores.ndim == 1
@@ -241,8 +238,7 @@ def _lowest_above(items: Items, specificity: Array, lowest: Array) -> Array:
     above = (scores > below[..., None]) | (specificity == 0)[..., None]
     of_above = library.where((positives > 0) & above, scores, np.inf)
     found = library.min(of_above, axis=-1)
-    threshold: Array = library.where(library.isnan(specificity), np.nan, found)
-    return threshold
+    return library.where(library.isnan(specificity), np.nan, found)
 
 
 @partial(_metric_with_threshold, of_items=_of_exchanged)
@@ -312,8 +308,7 @@ def _best(
 
     def index(limit: Array) -> Array:
         allowed = reaches(points.constrained, limit, slack)
-        highest: Array = library.argmax(library.where(allowed, points.objective, -np.inf))
-        return highest
+        return library.argmax(library.where(allowed, points.objective, -np.inf))
 
     # One limit at a time: memory does not grow with their number.
     best: Any
@@ -367,5 +362,4 @@ def min_cost_threshold(table: ScoreTable, *, fp_cost: float = 1.0, fn_cost: floa
     cost = fp_cost * fps + fn_cost * (tps[-1] - tps)
     library = namespace(cost)
     least = cheapest(cost, slack(table.positives))
-    found: Array = library.where(library.isnan(cost[0]), np.nan, thresholds[least])
-    return found
+    return library.where(library.isnan(cost[0]), np.nan, thresholds[least])

@@ -186,8 +186,7 @@ def _at_cutoffs(instance: Instance, sets: LabelSets, k: Any, reduce: str | None)
     dtype = numerics.default_float()
     options = (instance, sets.shape, sets.predicted.shape[-1], reduce, dtype)
     values = _values_at_cutoffs(found, cutoff_array(cutoffs), *options)
-    result: Array = shaped(values, sets, one=one)
-    return result
+    return shaped(values, sets, one=one)
 
 
 def cutoff_array(cutoffs: tuple[int, ...]) -> Any:
@@ -220,8 +219,7 @@ def _values_at_cutoffs(
         values = values.reshape(len(found.listed), *shape)
         return (values if reduce is None else mean_of_counted(values)).astype(dtype)
 
-    values: Array = lax.map(at, cutoffs)
-    return values
+    return lax.map(at, cutoffs)
 
 
 def mean_of_counted(values: Array) -> Array:

@@ -79,18 +79,15 @@ def in_chunks(work: Callable[[Any, Any], R], predicted: Any, relevant: Any) -> R
     rows = len(predicted)
     chunk = max(_CHUNK // predicted.shape[1], 256)
     if rows <= chunk or not all(isinstance(x, np.ndarray) for x in (predicted, relevant)):
-        whole: R = work(predicted, relevant)
-        return whole
+        return work(predicted, relevant)
 
     def part(start: int) -> R:
         ids = (x[start : start + chunk] for x in (predicted, relevant))
         found = work(*(_filled(x, chunk) for x in ids))
-        kept: R = jax.tree.map(lambda x: np.asarray(x)[..., : rows - start], found)
-        return kept
+        return jax.tree.map(lambda x: np.asarray(x)[..., : rows - start], found)
 
     parts = in_threads(part, range(0, rows, chunk))
-    joined: R = jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=-1), *parts)
-    return joined
+    return jax.tree.map(lambda *leaves: np.concatenate(leaves, axis=-1), *parts)
 
 
 def rows_of(ids: Any, shape: tuple[int, ...]) -> Any:
@@ -131,8 +128,7 @@ def _match(
     def at_once(*ids: Array) -> Matches:
         return _at_once(prepared(*ids), num_groups)
 
-    found: Matches = lax.platform_dependent(predicted, relevant, cpu=walked, default=at_once)
-    return found
+    return lax.platform_dependent(predicted, relevant, cpu=walked, default=at_once)
 
 
 def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
@@ -154,13 +150,11 @@ def in_blocks(work: Callable[..., R], ids: tuple[Array, ...], state: int) -> R:
         # The last block overlaps the one before it: padding would copy all arrays.
         start = jnp.minimum(i * size, rows - size)
         place = partial(lax.dynamic_update_slice_in_dim, start_index=start, axis=-1)
-        filled: R = jax.tree.map(place, results, part(start))
-        return filled
+        return jax.tree.map(place, results, part(start))
 
     shapes = jax.eval_shape(part, jax.ShapeDtypeStruct((), jnp.int32))
     empty = jax.tree.map(lambda x: jnp.zeros((*x.shape[:-1], rows), x.dtype), shapes)
-    results: R = varying.fori_loop(0, -(-rows // size), fill, empty)
-    return results
+    return varying.fori_loop(0, -(-rows // size), fill, empty)
 
 
 class _NarrowIds(NamedTuple):

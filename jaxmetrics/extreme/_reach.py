@@ -85,8 +85,7 @@ def k_for_recall(
     options = (sets.shape, n_labels, reduce, numerics.default_float())
     least = match(sets, then=lambda found: _least_places(found, several))
     values = _reached(least, several, *options)
-    result: Array = shaped(values, sets, one=not limits.ndim)
-    return result
+    return shaped(values, sets, one=not limits.ndim)
 
 
 _MOST_LABELS = 1 << 30  # twice as many are in 32 bits
@@ -110,8 +109,7 @@ def _least_places(found: Matches, limits: Array) -> Array:
         k = _least(jnp.where(enough, found.positions + 1, NOWHERE), groups, num_groups)
         return jnp.where(relevant > 0, jnp.where(limit > 0, k, 0), -1)
 
-    least: Array = lax.map(at, limits)
-    return least
+    return lax.map(at, limits)
 
 
 @double_program("shape", "n_labels", "reduce", "dtype")
@@ -135,8 +133,7 @@ def _reached(
             value = mean_of_counted(value) if reduce == "mean" else value
         return jnp.where(jnp.isnan(limit), jnp.nan, value).astype(dtype)
 
-    reached: Array = lax.map(at, (least, limits))
-    return reached
+    return lax.map(at, (least, limits))
 
 
 def _least(values: Array, groups: Array, num_groups: int) -> Array:

@@ -89,8 +89,7 @@ def prediction_proportions_at_k(
 
     listed = in_chunks(work, rows, np.zeros((len(rows), 0), np.int32))
     values = _shares(listed, place, shape, numerics.default_float())
-    result: Array = shaped(values, sets, one=one)
-    return result
+    return shaped(values, sets, one=one)
 
 
 @double_program("ends", "num_groups")
@@ -127,8 +126,7 @@ def _listed_by_group(
     def walked(predicted: Array) -> Array:
         return in_blocks(block, (predicted,), num_groups)
 
-    listed: Array = lax.platform_dependent(predicted, cpu=walked, default=at_once)
-    return listed
+    return lax.platform_dependent(predicted, cpu=walked, default=at_once)
 
 
 @double_program("shape", "dtype")
@@ -189,8 +187,7 @@ def positive_coverage_at_k(
     ids = rows_of(sets.relevant, sets.shape)
     arrays = (found, ids, sets.groups, cutoff_array(cutoffs))
     options = (sets.shape, sets.num_groups, numerics.default_float())
-    result: Array = shaped(_coverage(*arrays, *options), sets, one=one)
-    return result
+    return shaped(_coverage(*arrays, *options), sets, one=one)
 
 
 @double_program("shape", "num_groups", "dtype")
@@ -223,8 +220,7 @@ def _coverage(
         share = covered / distinct.astype(jnp.float64)
         return jnp.moveaxis(share, -1, 0).astype(dtype)
 
-    shares: Array = lax.map(at, cutoffs)
-    return shares
+    return lax.map(at, cutoffs)
 
 
 def _sorted_pairs(labels: Array, positions: Array) -> tuple[Array, Array]:

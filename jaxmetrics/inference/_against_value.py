@@ -188,8 +188,7 @@ def _pairs_with_value(pairs: Pairs, limits: ByLevel) -> Pairs:
     mine = is_value[:, None] != is_value
 
     def extended(x: Array) -> Array:
-        found: Array = library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
-        return found
+        return library.pad(x, [(0, 1), *[(0, 0)] * (x.ndim - 1)])
 
     own, below, above = map(extended, (limits.error, limits.below.sizes, limits.above.sizes))
     quantiles = limits.below.quantiles

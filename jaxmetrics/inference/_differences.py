@@ -22,16 +22,14 @@ def lost_models(estimate: Array, covariance: Array) -> Array:
     the other models, too.
     """
     library = numerics.namespace(estimate, covariance)
-    found: Array = library.isnan(estimate) | library.isnan(library.diagonal(covariance))
-    return found
+    return library.isnan(estimate) | library.isnan(library.diagonal(covariance))
 
 
 def squares_of(error: Array) -> Array:
     """The squares of errors; a NaN has no slope."""
     library = numerics.namespace(error)
     unknown = library.isnan(error)
-    found: Array = library.where(unknown, library.nan, library.where(unknown, 0.0, error) ** 2)
-    return found
+    return library.where(unknown, library.nan, library.where(unknown, 0.0, error) ** 2)
 
 
 def differences_of(estimate: Any, standard_error: Array) -> Array:
@@ -45,16 +43,14 @@ def differences_of(estimate: Any, standard_error: Array) -> Array:
     alike = (standard_error == 0) & (
         library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
     )
-    found: Array = library.where(alike, 0.0, rows - columns)
-    return found
+    return library.where(alike, 0.0, rows - columns)
 
 
 def of_differences(covariance: Array) -> Array:
     """The variances of the differences of all pairs."""
     library = numerics.namespace(covariance)
     variances = library.diagonal(covariance)
-    found: Array = variances[:, None] + variances[None, :] - 2 * covariance
-    return found
+    return variances[:, None] + variances[None, :] - 2 * covariance
 
 
 def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:

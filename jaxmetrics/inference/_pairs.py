@@ -58,8 +58,7 @@ class Pairs(NamedTuple):
         """The Pairs with a number, or NaN, in place of those that are `chosen`."""
 
         def put(x: Array, places: Array) -> Array:
-            found: Array = numerics.namespace(x, places).where(places, value, x)
-            return found
+            return numerics.namespace(x, places).where(places, value, x)
 
         pairwise = self.standard_error, self.error, self.df, self.shares
         error, raised, df, shares = (put(x, chosen) for x in pairwise)

@@ -84,10 +84,9 @@ def apply_step(
     scores, labels, index, weights, where = batch
     items = checked_items(scores, labels, weights, where, {"index": index})
     places = one_id_at_least(checks.check_slots(index, items, len(slots)))
-    result: tuple[Array, Array] = _apply(
+    return _apply(
         step, surrogate, *to_program((at_least_one(items), of_pairs, numbers, places)), slots
     )
-    return result
 
 
 @functools.partial(jax.jit, static_argnames=("step", "surrogate"))

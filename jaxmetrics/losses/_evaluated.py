@@ -51,11 +51,9 @@ def loss_of_rows(
     checked = checks.check_loss_options(numbers)
     axis_name = checks.check_axis_name(axis_name)
     if axis_name is None:
-        value: Array = _loss_of_rows(to_program(items), checked, loss, constants)
-        return value
+        return _loss_of_rows(to_program(items), checked, loss, constants)
     given = items, checked
-    found: Array = over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
-    return found
+    return over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
 
 
 def _loss_of_parts(
@@ -69,8 +67,7 @@ def _loss_of_parts(
     value = Parts(loss, constants, axis_name, with_slopes).apart(items, numbers)
     # Each device has the same loss of all items. Without the mean, the gradient would be that of
     # the sum of the devices' losses.
-    mean: Array = lax.pmean(value, axis_name)
-    return mean
+    return lax.pmean(value, axis_name)
 
 
 @functools.partial(jax.jit, static_argnames=("loss", "constants"))
@@ -100,8 +97,7 @@ class Parts(NamedTuple):
     def gathered(self, scores: Array, rest: Items, numbers: Numbers) -> Array:
         """The loss of all items; each device computes it from the gathered items."""
         whole = gathered(rest._replace(scores=scores), self.axis_name)
-        value: Array = _loss_of_rows(whole, numbers, self.loss, self.constants)
-        return value
+        return _loss_of_rows(whole, numbers, self.loss, self.constants)
 
     def slopes_of_gathered(
         self, scores: Array, rest: Items, numbers: Numbers
@@ -111,8 +107,7 @@ class Parts(NamedTuple):
 
         def of_scores(scores: Array) -> Array:
             items = whole._replace(scores=scores)
-            value: Array = _loss_of_rows(items, numbers, self.loss, self.constants)
-            return value
+            return _loss_of_rows(items, numbers, self.loss, self.constants)
 
         value, pull_back = varying.vjp(of_scores, whole.scores)
         (slopes,) = pull_back(jnp.ones_like(value))
@@ -125,8 +120,7 @@ class Parts(NamedTuple):
         shape = jnp.broadcast_shapes(*(x.shape for x in items if x is not None))
         scores = jnp.broadcast_to(items.scores, shape)
         rest = items._replace(scores=jnp.zeros(0, scores.dtype))  # all but the scores
-        value: Array = _of_parts(self, scores, rest, numbers)
-        return value
+        return _of_parts(self, scores, rest, numbers)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0,))
@@ -138,8 +132,7 @@ def _of_parts(parts: Parts, scores: Array, rest: Items, numbers: Numbers) -> Arr
 def _derivative(parts: Parts, primals: Any, tangents: Any) -> tuple[Array, Array]:
     moving, *others = tangents
     if not all(isinstance(x, SymbolicZero) for x in jax.tree.leaves(others)):
-        found: tuple[Array, Array] = _pushed(parts.gathered, primals, tangents)
-        return found
+        return _pushed(parts.gathered, primals, tangents)
     value, slopes = _slopes_of_parts(parts, *primals)
     # Not a `psum`: the type varies over the axis, as that of a loss of gathered items does, and the
     # transpose adds up the cotangents of all devices.

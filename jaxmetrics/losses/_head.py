@@ -107,8 +107,7 @@ def _in_branches(
     too_few = jnp.sum(jnp.sum(kept, dtype=jnp.int32) > np.array(capacities), dtype=jnp.int32)
     number = _if_alone(jnp.where(enough, too_few, len(parts)), np.int32(len(parts)))
     branches = [partial(of_kept, capacity) for capacity in (*capacities, None)]
-    found: R = lax.switch(number, branches, kept, total, row)
-    return found
+    return lax.switch(number, branches, kept, total, row)
 
 
 @custom_vmap

@@ -199,8 +199,7 @@ def sum_of_state(side: Side, state: State, distance: Array | None = None) -> Arr
     if of_decays and distance is not None:
         t = jnp.exp(-distance)
         of_decays = [t * numerics.polynomial(of_decays, t)]
-    total: Array = functools.reduce(jnp.add, terms + of_decays, jnp.zeros((), decays.dtype))
-    return total
+    return functools.reduce(jnp.add, terms + of_decays, jnp.zeros((), decays.dtype))
 
 
 def _moved_moments(moments: Array, distance: Array) -> Array:
@@ -358,11 +357,9 @@ def _of_all_before(state: State, ends: _Ends) -> State:
         earlier = State(*(ends.earlier(x, by) for x in state))
         return state.joined(earlier.where(reached).moved(distance))
 
-    total: State = varying.fori_loop(0, (ends.place.shape[-2] - 1).bit_length(), doubled, state)
-    return total
+    return varying.fori_loop(0, (ends.place.shape[-2] - 1).bit_length(), doubled, state)
 
 
 def _contract(subscripts: str, *arrays: Any) -> Array:
     """`einsum` in full precision, which accelerators do not use by default."""
-    contracted: Array = jnp.einsum(subscripts, *arrays, precision=lax.Precision.HIGHEST)
-    return contracted
+    return jnp.einsum(subscripts, *arrays, precision=lax.Precision.HIGHEST)

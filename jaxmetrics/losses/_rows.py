@@ -60,8 +60,7 @@ def refused(items: Items, numbers: dict[str, Any], axis_name: AxisName = None) -
     for number in numbers.values():
         undefined |= jnp.isnan(number)
     undefined |= not_allowed(items, axis_name)
-    found: Array = sum_over(undefined.astype(jnp.float32), axis_name) > 0
-    return found
+    return sum_over(undefined.astype(jnp.float32), axis_name) > 0
 
 
 def rows_of_items(items: Items, undefined: Array, axis_name: AxisName = None) -> Row:
@@ -110,14 +109,12 @@ def infinite(row: Row, axis_name: AxisName = None) -> Array:
     The shift makes all scores of such a row NaN, even if the infinite one has weight 0.
     """
     count = jnp.sum(~jnp.isfinite(row.scores), axis=-1).astype(row.scores.dtype)
-    found: Array = sum_over(count, axis_name) > 0
-    return found
+    return sum_over(count, axis_name) > 0
 
 
 def nan_if_infinite(row: Row) -> Array:
     """`[...]`, a factor of a loss, and so of its slopes: 1, or NaN where a score is infinite."""
-    factor: Array = jnp.where(infinite(row), jnp.nan, 1)
-    return factor
+    return jnp.where(infinite(row), jnp.nan, 1)
 
 
 def lowest_and_highest(
@@ -174,8 +171,7 @@ def row_at(row: Row, order: Array) -> Row:
 
 def permuted(values: Array, order: Array) -> Array:
     """`values[order]`, for a permutation."""
-    taken: Array = values.at[order].get(mode="promise_in_bounds", unique_indices=True)
-    return taken
+    return values.at[order].get(mode="promise_in_bounds", unique_indices=True)
 
 
 class OfNegatives(NamedTuple):

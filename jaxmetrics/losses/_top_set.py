@@ -85,8 +85,7 @@ def edge_of_shares(
 
 def reached(share: Array, dtype: Any) -> Array:
     """The share with a tolerance: a sum of weights above it exceeds the share despite rounding."""
-    end: Array = share * (1 + _SLACK * jnp.finfo(dtype).eps)
-    return end
+    return share * (1 + _SLACK * jnp.finfo(dtype).eps)
 
 
 def _width(share: Array, band: Array) -> tuple[Array, Array]:

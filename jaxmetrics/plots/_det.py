@@ -108,15 +108,13 @@ def det(
 def _deviate(rate: HostArray) -> HostArray:
     from scipy.special import ndtri  # JAX installs SciPy
 
-    deviate: HostArray = ndtri(np.clip(rate, CLOSEST, 1 - CLOSEST))
-    return deviate
+    return ndtri(np.clip(rate, CLOSEST, 1 - CLOSEST))
 
 
 def _rate(deviate: HostArray) -> HostArray:
     from scipy.special import ndtr
 
-    rate: HostArray = ndtr(deviate)
-    return rate
+    return ndtr(deviate)
 
 
 def _joined(curve: jm.DetCurve) -> FloatArray:

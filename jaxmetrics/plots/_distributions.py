@@ -130,8 +130,7 @@ def _first_above(thresholds: HostArray, edges: HostArray) -> HostArray:
     rising = thresholds[::-1]
     inner = np.searchsorted(rising, edges[:-1])
     last = np.searchsorted(rising, edges[-1:], side="right")
-    found: HostArray = len(rising) - 1 - np.append(inner, last)
-    return found
+    return len(rising) - 1 - np.append(inner, last)
 
 
 def _edges(scores: HostArray, n_bins: int) -> HostArray:

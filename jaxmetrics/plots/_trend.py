@@ -120,8 +120,7 @@ def draw_trend(
 
 def _by_model(values: Any) -> FloatArray:
     """`[models, slices]`, of values `[slices]` or `[slices, models]`."""
-    found: FloatArray = np.atleast_2d(np.asarray(values, np.float64).T)
-    return found
+    return np.atleast_2d(np.asarray(values, np.float64).T)
 
 
 def _name_times(ax: Axes, at: HostArray, names: Sequence[Any]) -> None:

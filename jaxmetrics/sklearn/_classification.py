@@ -90,8 +90,7 @@ def confusion_matrix(
         total = matrix.sum(axis={"true": 1, "pred": 0, "all": None}[normalize], keepdims=True)
         matrix = np.divide(matrix, total, out=np.zeros(matrix.shape), where=total != 0)
     _warn_of_one_class(len(order))
-    found: HostArray = matrix
-    return found
+    return matrix
 
 
 def accuracy_score(

@@ -204,5 +204,4 @@ def _with_origin(fps: FloatArray, tps: FloatArray, thresholds: FloatArray) -> Cu
 def _rates(counts: FloatArray) -> FloatArray:
     if counts[-1] <= 0:
         return np.full_like(counts, np.nan)
-    rates: FloatArray = counts / counts[-1]
-    return rates
+    return counts / counts[-1]

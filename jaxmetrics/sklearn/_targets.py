@@ -107,8 +107,7 @@ def _kind(y: Any, name: str) -> str:
     strings = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind == "U"
     if strings and len(y) >= _MANY:
         return "multiclass"
-    kind: str = type_of_target(y, input_name=name)
-    return kind
+    return type_of_target(y, input_name=name)
 
 
 def _few_integers(y: Any) -> bool:
@@ -155,8 +154,7 @@ def _looked_up(y: HostArray, own: HostArray, classes: HostArray) -> HostArray:
     """The index of each y in `classes`; `own` are the distinct values of y."""
     table = np.zeros(own[-1] - own[0] + 1, np.int32)
     table[own - own[0]] = np.searchsorted(classes, own)
-    index: HostArray = table[_steps_above(y, y.dtype.type(own[0]))]
-    return index
+    return table[_steps_above(y, y.dtype.type(own[0]))]
 
 
 def _steps_above(y: HostArray, lowest: Any) -> HostArray:

@@ -160,8 +160,7 @@ def taken(data: Data, rows: Array) -> Data:
             whole = NamedSharding(laid.mesh, PartitionSpec(None, *laid.spec[1:]))
         return x.at[rows].get(out_sharding=whole)
 
-    part: Data = jax.tree.map(of_array, data)
-    return part
+    return jax.tree.map(of_array, data)
 
 
 def check_processes(given: Any) -> None:

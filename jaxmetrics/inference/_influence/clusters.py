@@ -170,8 +170,7 @@ def _alone(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clus
 def _known(derivatives: Array) -> Array:
     """0 for those of a metric that is NaN: in reverse mode 0 times NaN would be NaN."""
     library = numerics.namespace(derivatives)
-    found: Array = library.where(library.isnan(derivatives), 0.0, derivatives)
-    return found
+    return library.where(library.isnan(derivatives), 0.0, derivatives)
 
 
 def _weights(items: Items) -> list[Array]:

@@ -122,7 +122,6 @@ def _products(units: Array) -> Array:
     library = numerics.namespace(units)
     lost = library.any(library.isnan(units), axis=-1)
     known = library.where(lost[..., None], 0.0, units)
-    found: Array = library.where(
+    return library.where(
         lost[..., None] | lost[..., None, :], library.nan, known @ known.swapaxes(-1, -2)
     )
-    return found

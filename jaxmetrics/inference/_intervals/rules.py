@@ -68,8 +68,7 @@ def standard_error(moments: Moments) -> Array:
         unknown = library.isnan(s2)  # as 0 times NaN would be NaN in the slopes of the size
         known = library.where(unknown, 0.0, unrounded(s2, moments.estimate))
         part = numerics.divide(known, library.where(n > 1, n, 0), library.nan)
-        found: Array = library.where(unknown, library.nan, part)
-        return found
+        return library.where(unknown, library.nan, part)
 
     of_classes = map(of_class, moments.variances, moments.sizes)
     return numerics.root(sum(of_classes))
