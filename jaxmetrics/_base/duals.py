@@ -134,11 +134,8 @@ def _where(chosen: Any, x: Any, y: Any) -> Any:
 
 
 def _sum(x: Dual, axis: int) -> Dual:
-    def of_all(slope: Any) -> Any:
-        return np.broadcast_to(slope, x.shape)
-
-    by_number = {k: of_all(s).sum(axis) for k, s in x.by_number.items()}
-    return Dual(x.value.sum(axis), {k: of_all(s) for k, s in x.by_entry.items()}, by_number)
+    by_number = {k: np.broadcast_to(s, x.shape).sum(axis) for k, s in x.by_number.items()}
+    return Dual(x.value.sum(axis), x.by_entry, by_number)
 
 
 _FUNCTIONS: dict[Any, Callable[..., Any]] = {

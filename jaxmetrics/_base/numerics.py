@@ -104,6 +104,11 @@ def power_near(highest: Array) -> Array:
     return jnp.where(power > 0, power, 1)
 
 
+def is_moderate(highest: Any) -> Any:
+    """Whether products of numbers up to this one, and their quotients, are in range."""
+    return (highest > 1e-100) & (highest < 1e100)
+
+
 def next_power_of_two(n: Any) -> int:
     """The lowest power of two from a whole number on, and 1 for 0: few sizes are then compiled."""
     return 1 << max(int(n) - 1, 0).bit_length()

@@ -131,7 +131,7 @@ class OneClass(NamedTuple):
     def near_one(self) -> tuple[OneClass, float]:
         """The class and its unit: weights are divided by a power of two if they are far from 1."""
         highest = 1.0 if self.weights is None else self.weights.max(initial=0.0)
-        if 1e-100 < highest < 1e100:
+        if numerics.is_moderate(highest):
             return self, 1.0
         unit = float(np.ldexp(1.0, int(np.frexp(highest)[1])))
         return self._replace(weights=self.weights / unit), unit

@@ -78,8 +78,8 @@ class Sliced:
         highest = np.zeros(n)
         np.maximum.at(highest, np.arange(n).repeat(np.diff(found.begins)), taken)
         highest = np.full(n, highest.max(initial=0)) if one_unit else highest
-        far = (highest < 1e-100) | (highest > 1e100)  # others stay: they may be numbers of copies
-        units = np.ldexp(1.0, np.where(far, np.frexp(highest)[1], 0))
+        moderate = numerics.is_moderate(highest)  # and stays: it may be a number of copies
+        units = np.ldexp(1.0, np.where(moderate, 0, np.frexp(highest)[1]))
         return replace(found, weights=taken / units.repeat(np.diff(found.begins)))
 
     @cached_property

@@ -85,6 +85,8 @@ class GroupsOfPositives:
 
     def near_one(self, *, together: bool = False) -> GroupsOfPositives:
         positives, negatives = map(numerics.as_constant, self.totals)
+        if self.library is np and numerics.is_moderate(positives) & numerics.is_moderate(negatives):
+            return self
         if together:
             positives = negatives = self.library.maximum(positives, negatives)
         units = [numerics.power_near(x) for x in (positives, negatives)]
