@@ -22,9 +22,7 @@ def covariance_in_slices(sliced: Sliced, influence: list[HostArray], *, held: bo
     def of_part(part: RunOfSlices) -> HostArray:
         return _covariance(part.sliced, [x[part.span] for x in influence], held)
 
-    n_models = len(influence)
-    none = np.zeros((0, 2, n_models, n_models))
-    return np.concatenate([none, *in_threads(of_part, sliced.parts())])
+    return np.concatenate(in_threads(of_part, sliced.parts()))
 
 
 def _covariance(sliced: Sliced, influence: list[HostArray], held: bool) -> HostArray:
