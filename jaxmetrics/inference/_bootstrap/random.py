@@ -12,7 +12,7 @@ distributions", ACM Transactions on Mathematical Software 3, 1977, for alias tab
 from __future__ import annotations
 
 import functools
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import jax
 import jax.numpy as jnp
@@ -22,6 +22,7 @@ from jax.scipy.special import gammaln
 from numpy.polynomial import chebyshev
 
 from jaxmetrics._base.cumulative import cumulated
+from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.numerics import namespace
 from jaxmetrics._base.sorting import entries_at
 from jaxmetrics._base.types import Array, HostArray
@@ -51,11 +52,15 @@ def words_of(key: Array) -> Array:
     return jax.random.bits(key, (2,), jnp.uint32)
 
 
-@jax.jit
 def keys_of(key: Array) -> tuple[Words, ...]:
-    """Two words for each of three purposes, by one small program for all metrics."""
-    words = words_of(key)
-    first, second = threefry((words[0], words[1]), jnp.arange(3, dtype=jnp.uint32), jnp.uint32(0))
+    """Two words for each of three purposes; by NumPy where the key is at hand."""
+    (words,) = at_hand(words_of(key))
+    return _of_purposes(words) if isinstance(words, np.ndarray) else jax.jit(_of_purposes)(words)
+
+
+def _of_purposes(words: Any) -> tuple[Words, ...]:
+    purposes: Any = np.arange(3, dtype=np.uint32)
+    first, second = threefry(tuple(words), purposes, np.zeros_like(purposes))
     return tuple((first[i], second[i]) for i in range(3))
 
 
