@@ -115,8 +115,25 @@ def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> A
     given = problems, *others
     shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
     bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
-    each = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
-    return row_by_row(function, *each, bad[..., None])
+    problems, *others = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
+    items = _held_where_lost(problems.items, bad)
+    return row_by_row(function, problems._replace(items=items), *others, bad[..., None])
+
+
+def _held_where_lost(items: Items, bad: Array) -> Items:
+    """The items, with constant weights in rows without a value or without items of a class.
+
+    Rows that share weights would else lose all slopes to one such row, whose slopes are NaN.
+    """
+    if items.weights is None and items.amounts is None:
+        return items
+    absent = [jnp.sum(x, axis=-1) == 0 for x in class_weights(items)]
+    lost = (bad | absent[0] | absent[1])[..., None]
+    weights, amounts = (
+        None if x is None else jnp.where(lost, lax.stop_gradient(x), x)
+        for x in (items.weights, items.amounts)
+    )
+    return items._replace(weights=weights, amounts=amounts)
 
 
 def row_by_row(function: Callable[..., Any], *trees: Any) -> Any:
