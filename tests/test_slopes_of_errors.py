@@ -51,6 +51,7 @@ FUNCTIONS = {
     "of average precision": partial(jm.confidence_interval, jm.average_precision),
     "of recall": partial(jm.confidence_interval, partial(jm.recall_at_fpr, max_fpr=0.3)),
     "of clusters": partial(interval, **CLUSTERS),
+    "of precision by clusters": partial(jm.confidence_interval, jm.average_precision, **CLUSTERS),
     "operating point": partial(jm.operating_point, threshold=0.3),
     "operating point at a recall": partial(jm.operating_point, min_recall=0.5),
     "operating point elsewhere": partial(jm.operating_point, threshold=0.3, prevalence=0.1),
@@ -94,7 +95,13 @@ def test_slopes_at_equal_weights_are_finite_differences(name):
     np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
 
 
-OF_ROWS = ("wald", "of average precision", "of recall", "of clusters")
+OF_ROWS = (
+    "wald",
+    "of average precision",
+    "of recall",
+    "of clusters",
+    "of precision by clusters",
+)
 
 
 @pytest.mark.parametrize("name", [marked(name, fast=name in OF_ROWS[:2]) for name in OF_ROWS])

@@ -18,6 +18,7 @@ from jaxmetrics._base.items import batch_of, class_weights, items_at_hand
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import MetricLike
+from jaxmetrics.inference._influence.gradient import held_where_lost
 from jaxmetrics.inference._influence.variance import derivatives_of_items
 from jaxmetrics.inference._intervals.clustered import OfClusters, draws_of_clusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size, kept_and_df, kish
@@ -121,8 +122,8 @@ def variances_and_draws(sums: Sums, alone: Alone) -> tuple[OfClusters, tuple[Arr
 
 @library_program("n_clusters")
 def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Sums:
-    library, derivatives = numerics.namespace(derivatives), _known(derivatives)
-    of_values = _beside(estimate, items)
+    library, derivatives = numerics.namespace(derivatives), numerics.without_nan(derivatives)
+    items, of_values = held_where_lost(items), _beside(estimate, items)
 
     def of_clusters(x: Array) -> Array:
         return numerics.sums_at(ids, x, n_clusters)
@@ -151,8 +152,8 @@ def _sums(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clust
 
 @library_program("n_clusters")
 def _alone(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clusters: int) -> Alone:
-    library, derivatives = numerics.namespace(derivatives), _known(derivatives)
-    of_values = _beside(estimate, items)
+    library, derivatives = numerics.namespace(derivatives), numerics.without_nan(derivatives)
+    items, of_values = held_where_lost(items), _beside(estimate, items)
 
     def of_class(weights: Array) -> tuple[Array, ...]:
         valid = of_values(weights > 0)
@@ -165,12 +166,6 @@ def _alone(estimate: Array, derivatives: Array, items: Items, ids: Array, n_clus
 
     by_class = zip(*map(of_class, _weights(items)), strict=True)
     return Alone(*(library.stack(x, axis=-1) for x in by_class))
-
-
-def _known(derivatives: Array) -> Array:
-    """0 for those of a metric that is NaN: in reverse mode 0 times NaN would be NaN."""
-    library = numerics.namespace(derivatives)
-    return library.where(library.isnan(derivatives), 0.0, derivatives)
 
 
 def _weights(items: Items) -> list[Array]:

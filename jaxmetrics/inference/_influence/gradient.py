@@ -116,19 +116,20 @@ def of_each(function: Callable[..., Any], problems: Problems, *others: Any) -> A
     shape = jnp.broadcast_shapes(*(x.shape for x in jax.tree.leaves(given)))
     bad = jnp.broadcast_to(undefined(problems.items), shape[:-1])
     problems, *others = jax.tree.map(lambda x: jnp.broadcast_to(x, shape), given)
-    items = _held_where_lost(problems.items, bad)
-    return row_by_row(function, problems._replace(items=items), *others, bad[..., None])
+    problems = problems._replace(items=held_where_lost(problems.items))
+    return row_by_row(function, problems, *others, bad[..., None])
 
 
-def _held_where_lost(items: Items, bad: Array) -> Items:
+def held_where_lost(items: Items) -> Items:
     """The items, with constant weights in rows without a value or without items of a class.
 
     Rows that share weights would else lose all slopes to one such row, whose slopes are NaN.
     """
-    if items.weights is None and items.amounts is None:
+    given = [x for x in (items.weights, items.amounts) if x is not None]
+    if numerics.namespace(*given) is np:  # also without any
         return items
     absent = [jnp.sum(x, axis=-1) == 0 for x in class_weights(items)]
-    lost = (bad | absent[0] | absent[1])[..., None]
+    lost = (undefined(items) | absent[0] | absent[1])[..., None]
     weights, amounts = (
         None if x is None else jnp.where(lost, lax.stop_gradient(x), x)
         for x in (items.weights, items.amounts)

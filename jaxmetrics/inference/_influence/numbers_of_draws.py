@@ -20,6 +20,7 @@ from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.placements import OfTable, Placements
 from jaxmetrics._roc.record import Chosen, MetricLike, Options, choose
 from jaxmetrics._roc.table import Prepared, build
+from jaxmetrics.inference._influence.gradient import held_where_lost
 from jaxmetrics.inference._influence.host_slopes import stacked
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import no_numbers
@@ -65,7 +66,8 @@ def _of_rows(
         table, _ = build(Prepared(at_least_one(row[0]), None))
         return _numbers(OfTable(table), row[1], arrays, level, chosen, shape)
 
-    return numerics.over_rows(of_row, rows, axes)
+    items, draws = rows
+    return numerics.over_rows(of_row, (held_where_lost(items), draws), axes)
 
 
 def _numbers(
