@@ -60,8 +60,8 @@ def roc_auc(placed: Placements) -> Array:
     def outranked(part: Groups) -> Any:
         return part.total(2 * part.total_negatives - part.above - part.not_below)
 
-    pairs = placed.total_negatives * placed.total_positives
-    return within(divide(placed.summed(outranked), 2 * pairs, np.nan), 0, 1)
+    most = 2 * placed.total_negatives * placed.total_positives
+    return within(divide(placed.summed(outranked), most, np.nan), 0, 1)
 
 
 def _orders(*, max_fpr: ArrayLike, **_: ArrayLike) -> Part:
