@@ -5,6 +5,7 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import monitoring
@@ -90,6 +91,37 @@ def test_another_number_of_items_traces_nothing(function: Callable[..., Any]) ->
         if n == 44:
             _traced.clear()
     assert not _traced
+
+
+OF_ARRAYS_OF_JAX: dict[str, Callable[..., Any]] = {
+    "interval": lambda x, y, ids, w, some: jm.confidence_interval(
+        jm.roc_auc, x, y, weights=w, where=some
+    ),
+    "comparison": lambda x, y, ids, w, some: jm.compare(
+        PARTIAL, x, y, weights=w, where=some, margin=0.1
+    ),
+    "slices": lambda x, y, ids, w, some: jm.slices(jm.average_precision, x, y, ids, weights=w),
+    "samples": lambda x, y, ids, w, some: jm.compare_samples(
+        jm.average_precision, x[0], y, ids, weights=w, where=some
+    ),
+    "proxy": lambda x, y, ids, w, some: jm.prediction_powered_interval(
+        jm.roc_auc, x, y, w, labelled=some
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OF_ARRAYS_OF_JAX)
+def test_arrays_of_jax_of_another_number_of_items_compile_nothing(name: str) -> None:
+    """Checks and warnings read them by NumPy, as the functions do."""
+    for n in (211, 223):
+        rng = np.random.default_rng(n)
+        given = rng.normal(size=(2, n)), np.arange(n) % 3 == 0, np.arange(n) % 4
+        arrays = [jnp.asarray(x) for x in (*given, rng.random(n), np.arange(n) < n - 9)]
+        jax.block_until_ready(arrays[0][0])
+        _compiled.clear()
+        jax.block_until_ready(OF_ARRAYS_OF_JAX[name](*arrays))
+    assert not _compiled
 
 
 def test_other_edges_of_bins_compile_nothing() -> None:

@@ -349,7 +349,7 @@ def _check_labelled(labelled: ArrayLike, labels: ArrayLike) -> HostOrDeviceArray
             f"labels and labelled must be [n], one entry for each item, got "
             f"{list(np.shape(labels))} and {list(array.shape)}"
         )
-    if is_concrete(array) and not np.any(of_all_processes(array)):
+    if is_concrete(array) and not np.any(of_all_processes(near(array))):
         raise ValueError("labelled must be True for some items, got none: the metric is unknown")
     return array
 

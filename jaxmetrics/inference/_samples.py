@@ -12,7 +12,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, as_numpy, at_hand, near, near_tree
-from jaxmetrics._base.items import class_weights, shared_by_models
+from jaxmetrics._base.items import class_weights, items_at_hand, shared_by_models
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -168,7 +168,7 @@ def _refuse_shared(ids: HostArray, index: HostArray) -> None:
 
 def _of_group(items: Items, mine: HostArray) -> Items:
     """The items, with those of the other groups masked."""
-    return items._replace(where=mine if items.where is None else items.where & mine)
+    return items._replace(where=mine if items.where is None else near(items.where) & mine)
 
 
 def _warn_of_prevalence(
@@ -177,7 +177,8 @@ def _warn_of_prevalence(
     """Warn of a metric that may differ only because the groups' shares of positives do."""
     if not error_bars_of(record_of(metric)).of_prevalence or not all_concrete(*items):
         return
-    positives, negatives = (as_numpy(x).astype(np.float64) for x in class_weights(items))
+    of_classes = class_weights(items_at_hand(items))
+    positives, negatives = (as_numpy(x).astype(np.float64) for x in of_classes)
     if positives.ndim > 1:
         positives, negatives = positives[0], negatives[0]
     n = [np.bincount(index, np.broadcast_to(x, index.shape)) for x in (positives, negatives)]

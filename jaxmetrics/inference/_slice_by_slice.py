@@ -89,7 +89,7 @@ def apart(
 
     scores = np.atleast_2d(np.asarray(items.scores))
     labels: Any
-    labels, weights, where = (None if x is None else np.reshape(x, -1) for x in items[1:4])
+    labels, weights, where = (None if x is None else np.ravel(np.asarray(x)) for x in items[1:4])
     order = np.arange(len(ids)) if where is None else np.flatnonzero(where)
     order = order[np.argsort(ids[order], kind="stable")]
     parts = np.split(order, np.searchsorted(ids[order], range(1, n)))

@@ -175,6 +175,7 @@ def _check_weights(
 ) -> None:
     if not all_concrete(weights, mask, labels):
         return
+    weights, mask, labels = near(weights), near(mask), near(labels)
     with jax.ensure_compile_time_eval():
         valid = (weights >= 0) & (weights < math.inf)  # False for NaN
         if labels is not None:
