@@ -11,6 +11,7 @@ from slopes_by_weights import slopes, variance
 
 import jaxmetrics as jm
 from jaxmetrics.inference._influence import gradient as _gradient
+from jaxmetrics.inference._influence.heavy_negatives import average_precision_by_steps
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size
 
 pytestmark = [pytest.mark.usefixtures("x64")]
@@ -145,6 +146,22 @@ def test_covariance_is_that_of_delong(rng):
     np.testing.assert_allclose(got, expected, rtol=1e-10)
     errors = jm.standard_error(jm.roc_auc, scores, labels)
     np.testing.assert_allclose(np.diagonal(got), np.asarray(errors) ** 2, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("metric", "tiny"),
+    [
+        (jm.average_precision, 1e-310),
+        (partial(average_precision_by_steps, step=np.asarray(0.5)), 1e-290),
+    ],
+    ids=["precision", "steps"],
+)
+def test_weights_beyond_each_others_digits(metric, tiny):
+    """The reciprocal of a sum of them may be infinite, and that of its square."""
+    scores, labels = np.array([[3.0, 2, 1, 0], [3, 3, 1, 0]]), np.array([1, 0, 1, 0])
+    with np.errstate(all="raise", under="ignore"):
+        found = jm.influence(metric, scores, labels, weights=np.array([tiny, tiny, 1, 1]))
+    np.testing.assert_allclose(found, 0, atol=1e-280)
 
 
 def test_clusters(rng):

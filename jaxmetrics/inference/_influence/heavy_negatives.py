@@ -10,6 +10,7 @@ import functools
 from typing import Any
 
 from jaxmetrics._base.double import library_program
+from jaxmetrics._base.duals import constant
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.items import class_weights, items_at_hand
 from jaxmetrics._base.numerics import as_constant, divide, namespace
@@ -33,7 +34,8 @@ def average_precision_by_steps(placed: Placements, *, step: Array) -> Array:
         tps, fps = part.positives_not_below, as_constant(part.not_below)
         before = namespace(fps).maximum(fps - size, 0)
         precision, without_one = (divide(tps, tps + x, 0.0) for x in (fps, before))
-        slope = -precision * divide(without_one, tps, 0.0)
+        # As its factor is 0, NumPy's first derivatives need none of its own, which may be infinite.
+        slope = constant(-precision * divide(without_one, tps, 0.0))
         return part.total(precision + slope * (part.not_below - fps))
 
     return divide(placed.summed(precisions), placed.total_positives, 0.0)
