@@ -243,13 +243,12 @@ class EachGroup:
     Attributes:
       columns: `[5, groups]`, as from `columns_of`.
       totals: `[2, groups]`, the weights of the negatives and of the positives of its slice.
-      library: the library of the arrays.
     """
 
     columns: Any
     totals: Any
-    library: Any = np
 
+    library = np
     slack = numerics.SLACK
     total_negatives = property(lambda self: self.totals[0])
     total_positives = property(lambda self: self.totals[1])
@@ -267,8 +266,8 @@ class _Alone:
 
     whole: EachGroup
 
-    library = property(lambda self: self.whole.library)
-    slack = property(lambda self: self.whole.slack)
+    library = np
+    slack = numerics.SLACK
     total_negatives = property(lambda self: self.whole.total_negatives[..., None])
     above = property(lambda self: self.whole.columns[1][..., None])
     not_below = property(lambda self: self.whole.columns[2][..., None])
