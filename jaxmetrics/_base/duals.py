@@ -112,10 +112,10 @@ def _of_extremum(larger: Any, smaller: Any) -> tuple[Move, Move]:
     return _times(share), _times(1 - share)
 
 
-def _of_ratio(ratio: Any, y: Any) -> tuple[Move, Move]:
+def _of_ratio(x: Any, y: Any) -> tuple[Move, Move]:
     """XLA takes a subnormal y for 0, where a quotient has no slope. 1 / y may be infinite."""
     inverse = np.where(np.abs(y) < np.finfo(np.float64).tiny, 0.0, 1 / y)
-    return _times(inverse), _times(-ratio * inverse)
+    return _times(inverse), lambda slope: -x / y * inverse * slope  # computed if y is no constant
 
 
 # For each function of NumPy's, how its value moves with its arguments.
@@ -123,7 +123,7 @@ _MOVES: dict[Any, Callable[..., tuple[Move, ...]]] = {
     np.add: lambda x, y: (_as_is, _as_is),
     np.subtract: lambda x, y: (_as_is, np.negative),
     np.multiply: lambda x, y: (_times(y), _times(x)),
-    np.divide: lambda x, y: _of_ratio(x / y, y),
+    np.divide: _of_ratio,
     np.power: lambda x, y: (_times(y * x ** (y - 1)), _as_is),  # exponents are numbers
     np.negative: lambda x: (np.negative,),
     np.absolute: lambda x: (_times(np.where(x >= 0, 1.0, -1.0)),),
