@@ -28,8 +28,7 @@ def lost_models(estimate: Array, covariance: Array) -> Array:
 def squares_of(error: Array) -> Array:
     """The squares of errors; a NaN has no slope."""
     library = numerics.namespace(error)
-    unknown = library.isnan(error)
-    return library.where(unknown, library.nan, library.where(unknown, 0.0, error) ** 2)
+    return library.where(library.isnan(error), library.nan, numerics.without_nan(error) ** 2)
 
 
 def differences_of(estimate: Any, standard_error: Array) -> Array:

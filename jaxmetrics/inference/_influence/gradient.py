@@ -244,8 +244,7 @@ def of_items(by_class: list[tuple[Array, Any]], problem: Problems, n_rows: int) 
     negatives, positives = weights_by_kind(problem.items, order)
     weights = positives + negatives
     entries = sorting.take(jnp.concatenate(slopes), at)
-    unknown = jnp.isnan(entries)  # 0 times NaN would be NaN in the slopes of the weights
-    units = jnp.where(unknown, jnp.nan, weights * jnp.where(unknown, 0, entries))
+    units = jnp.where(jnp.isnan(entries), jnp.nan, weights * numerics.without_nan(entries))
     if less[0] is not None:
         units = units - jnp.where(order.kinds == POSITIVE, less[1], less[0])
     units = jnp.where(weights > 0, units, 0)

@@ -284,8 +284,7 @@ def _row_slopes(
         columns[3:5] = [sums.take(x[part]) for x in (bounds[2:], first)]
         estimate, slopes, in_totals = value_and_slopes(value, columns, totals)
         by_totals += in_totals
-        by_weight, *by_placement = slopes
-        by_negatives, by_positives = by_placement[:2], by_placement[2:]
+        by_weight, by_negatives, by_positives = slopes[0], slopes[1:3], slopes[3:5]
         of_negatives[2 * begin : 2 * end + 1] = _spread(of_negatives[2 * begin], *by_negatives)
         spread = _spread(so_far, *by_positives)
         of_positives[begin + 1 : end + 1] = by_weight + spread[1::2]
@@ -295,8 +294,10 @@ def _row_slopes(
 
     between = np.zeros(2 * n + 2, kind)
     between[1:-1:2], between[2::2], between[-1] = lower, not_above, len(negative.scores)
-    of_positives = (of_positives + by_totals[0]) * unit
-    of_negatives = (of_negatives + by_totals[1]) * unit_of_negatives
+    of_positives += by_totals[0]
+    of_negatives += by_totals[1]
+    of_positives *= unit
+    of_negatives *= unit_of_negatives
 
     def of_classes() -> Iterator[_Rows]:
         below = whole.negative.weights_below(placed.negative, unit_of_negatives)

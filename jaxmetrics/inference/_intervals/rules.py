@@ -65,10 +65,9 @@ def standard_error(moments: Moments) -> Array:
     library = moments.library
 
     def of_class(s2: Array, n: Array) -> Array:
-        unknown = library.isnan(s2)  # as 0 times NaN would be NaN in the slopes of the size
-        known = library.where(unknown, 0.0, unrounded(s2, moments.estimate))
+        known = unrounded(numerics.without_nan(s2), moments.estimate)
         part = numerics.divide(known, library.where(n > 1, n, 0), library.nan)
-        return library.where(unknown, library.nan, part)
+        return library.where(library.isnan(s2), library.nan, part)
 
     of_classes = map(of_class, moments.variances, moments.sizes)
     return numerics.root(sum(of_classes))
