@@ -18,7 +18,7 @@ import pyarrow.compute
 import pyarrow.csv
 
 from jaxmetrics._report._settings import InputError
-from jaxmetrics._report._sources import ending_of
+from jaxmetrics._report._sources import LONGEST_MARK, ending_by, ending_of
 
 _BLOCK = 1 << 22  # bytes at a time; more would take memory and save no time
 _SAMPLE = 1 << 20  # bytes whose rows are counted
@@ -90,15 +90,6 @@ def _unpacked_zst(raw: BinaryIO) -> Any:
     return pyarrow.CompressedInputStream(pyarrow.PythonFile(raw, "r"), "zstd")
 
 
-# The bytes with which files of other formats begin, and the endings that their names should have.
-_MARKS = {
-    rb"\x1f\x8b": ".csv.gz",
-    rb"BZh[1-9]1AY&SY": ".csv.bz2",
-    rb"\x28\xb5\x2f\xfd": ".csv.zst",
-    rb"PAR1\x15": ".parquet",
-    rb"PK\x03\x04": ".npz, or save a spreadsheet as CSV",
-}
-
 _UNPACK: dict[str, Callable[[BinaryIO], Any]] = {
     ".gz": lambda raw: gzip.GzipFile(fileobj=raw),
     ".bz2": bz2.BZ2File,
@@ -141,11 +132,11 @@ def _reader(lines: _Lines, names: Sequence[str], separator: str, n_skipped: int)
 def names_of(path: Path, separator: str | None = None) -> list[str]:
     """The names of the columns."""
     with _opened(path) as (source, _):
-        begin = source.read(10)
+        begin = source.read(LONGEST_MARK)
     is_utf16 = begin[:2] in (b"\xff\xfe", b"\xfe\xff")
-    ending = next((x for mark, x in _MARKS.items() if re.match(mark, begin)), None)
-    if ending is not None:
-        raise InputError(f"{path.name} is no text: name it with the ending {ending}")
+    if (ending := ending_by(begin)) is not None:
+        otherwise = ", or save a spreadsheet as CSV" if ending == ".npz" else ""
+        raise InputError(f"{path.name} is no text: name it with the ending {ending}{otherwise}")
     with _rows(path, separator) as rows:
         names: list[str] = next((row for row in rows if row), [])
     if is_utf16 or any("\0" in name for name in names):  # UTF-16 may lack a byte order mark

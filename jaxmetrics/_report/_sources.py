@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import glob
+import re
 import shutil
 import sys
 import tempfile
@@ -20,14 +21,15 @@ ENDINGS = tuple(
 )
 FORMATS = (*ENDINGS, ".parquet", ".npz")
 
-# The first bytes by which the format of standard input is known.
-_BEGINNINGS = {
-    b"PAR1": ".parquet",
-    b"PK": ".npz",
-    b"\x1f\x8b": ".csv.gz",
-    b"BZh": ".csv.bz2",
-    b"\x28\xb5\x2f\xfd": ".csv.zst",
+# The bytes with which files begin that are no text, and the endings that their names should have.
+_MARKS = {
+    rb"\x1f\x8b": ".csv.gz",
+    rb"BZh[1-9]1AY&SY": ".csv.bz2",
+    rb"\x28\xb5\x2f\xfd": ".csv.zst",
+    rb"PAR1\x15": ".parquet",
+    rb"PK(\x03\x04|\x05\x06)": ".npz",
 }
+LONGEST_MARK = 10
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,11 @@ def ending_of(path: Path) -> str | None:
     return next((x for x in FORMATS if path.name.lower().endswith(x)), None)
 
 
+def ending_by(beginning: bytes) -> str | None:
+    """The ending that suits a file which begins with these bytes; None for a text."""
+    return next((x for mark, x in _MARKS.items() if re.match(mark, beginning)), None)
+
+
 def _files_of(text: str) -> list[File]:
     path = Path(text)
     if text == "-":
@@ -135,13 +142,12 @@ _MISSING = "__HIVE_DEFAULT_PARTITION__"
 def _standard_input() -> Path:
     """A temporary file with the contents of standard input, as files are read more than once."""
     stream = sys.stdin.buffer
-    beginning = stream.read(4)
+    beginning = stream.read(LONGEST_MARK)
     if not beginning:
         raise InputError("standard input is empty: write columns of labels and scores to it")
-    ending = next((x for b, x in _BEGINNINGS.items() if beginning.startswith(b)), ".csv")
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    path = Path(folder, f"standard input{ending}")  # as errors name it
+    path = Path(folder, f"standard input{ending_by(beginning) or '.csv'}")  # as errors name it
     with path.open("wb") as file:
         file.write(beginning)
         shutil.copyfileobj(stream, file)
