@@ -26,6 +26,12 @@ CHOSEN = {
     "threshold": "Score ≥ {}",
 }
 
+
+def _flag(name: str) -> str:
+    """The option that gives a setting."""
+    return f"--{name.replace('_', '-')}"
+
+
 WITH_GROUP = {
     "positive": "--positive cannot be used with --group, where labels are grades: leave it out and "
     "write labels as numbers, 0 for irrelevant items",
@@ -36,12 +42,8 @@ WITH_GROUP = {
     "weight": "--weight cannot be used with --group, where queries count equally: leave it out",
     "slice": "--slice cannot be used with --group: evaluate a file of each slice",
     **{
-        option.replace("-", "_"): f"--{option} cannot be used with --group, which has no "
-        "thresholds: leave it out"
-        for option in (
-            *("criterion", "fp-cost", "fn-cost", "prevalence"),
-            *(x.replace("_", "-") for x in CHOSEN),
-        )
+        name: f"{_flag(name)} cannot be used with --group, which has no thresholds: leave it out"
+        for name in ("criterion", "fp_cost", "fn_cost", "prevalence", *CHOSEN)
     },
 }
 WITH_STREAM = {
@@ -52,17 +54,17 @@ WITH_STREAM = {
     "out",
     "slice": "--slice cannot be used with --stream, whose bins hold all items: leave one out",
     **{
-        name: f"--{name.replace('_', '-')} cannot be used with --stream, which evaluates no "
-        "threshold: leave one out"
+        name: f"{_flag(name)} cannot be used with --stream, which evaluates no threshold: leave "
+        "one out"
         for name in ("criterion", *CHOSEN)
     },
     "prevalence": "--prevalence cannot be used with --stream, whose report has no precision of a "
     "threshold: leave one out",
 }
 WITHOUT_GROUP = {
-    name: f"--{option} is for rankings: also write --group and the column of query ids, or leave "
-    f"--{option} out"
-    for name, option in (("k", "k"), ("gain", "gain"), ("max_grade", "max-grade"))
+    name: f"{_flag(name)} is for rankings: also write --group and the column of query ids, or "
+    f"leave {_flag(name)} out"
+    for name in ("k", "gain", "max_grade")
 }
 
 
@@ -108,16 +110,11 @@ class Settings(NamedTuple):
         return fp_cost, fn_cost
 
 
+# Fractions above 0, with examples; all but a prevalence may be 1.
+_FRACTIONS = {"max_fpr": 0.01, "prevalence": 0.01, "min_precision": 0.9, "min_recall": 0.9}
 # Of numbers that may be left out.
-_EXAMPLES = {
-    "fp_cost": 1,
-    "fn_cost": 100,
-    "prevalence": 0.01,
-    "threshold": 0.5,
-    "min_precision": 0.9,
-    "min_recall": 0.9,
-}
-_NUMBERS = ("max_fpr", "n_resamples", "confidence_level", "seed", *_EXAMPLES)
+_EXAMPLES = {"fp_cost": 1, "fn_cost": 100, "threshold": 0.5, **_FRACTIONS}
+_NUMBERS = ("n_resamples", "confidence_level", "seed", *_EXAMPLES)
 
 
 def check_settings(settings: Settings) -> None:
@@ -127,15 +124,17 @@ def check_settings(settings: Settings) -> None:
         example = _EXAMPLES.get(name, default)
         if not isinstance(value, numbers.Real) and value is not default:
             raise InputError(
-                f"--{name.replace('_', '-')} must be a number, got {shortened(repr(value))}: "
-                f"write {example:g}"
+                f"{_flag(name)} must be a number, got {shortened(repr(value))}: write {example:g}"
             )
-    max_fpr, n_resamples, level, seed, k = settings[:5]
-    if not 0 < max_fpr <= 1:
-        raise InputError(
-            f"--max-fpr must be above 0 and at most 1, got {max_fpr:g}: "
-            "write fractions, 0.01 for 1 %"
-        )
+    for name, example in _FRACTIONS.items():
+        value, end = getattr(settings, name), "below" if name == "prevalence" else "at most"
+        if value is not None and not (0 < value < 1 or (value == 1 and end == "at most")):
+            raise InputError(
+                f"{_flag(name)} must be above 0 and {end} 1, got {value:g}: write fractions, "
+                f"{example:g} for {100 * example:g} %"
+            )
+    n_resamples, level = settings.n_resamples, settings.confidence_level
+    seed, k = settings.seed, settings.k
     if not 0 < level < 1:
         raise InputError(
             f"--confidence-level must be above 0 and below 1, got {level:g}: "
@@ -174,18 +173,6 @@ def check_settings(settings: Settings) -> None:
             f"--criterion must be {' or '.join(CRITERIA)}, got {shortened(settings.criterion)}: "
             "leave it out for the other thresholds alone"
         )
-    if settings.prevalence is not None and not 0 < settings.prevalence < 1:
-        raise InputError(
-            f"--prevalence must be above 0 and below 1, got {settings.prevalence:g}: write "
-            "fractions, 0.01 for 1 %"
-        )
-    for name in ("min_precision", "min_recall"):
-        least = getattr(settings, name)
-        if least is not None and not 0 < least <= 1:
-            raise InputError(
-                f"--{name.replace('_', '-')} must be above 0 and at most 1, got {least:g}: write "
-                "fractions, 0.9 for 90 %"
-            )
     if settings.threshold is not None and not math.isfinite(settings.threshold):
         raise InputError(f"--threshold must be finite, got {settings.threshold:g}: write a score")
     if settings.style not in STYLE_NAMES:
