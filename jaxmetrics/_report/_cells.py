@@ -143,7 +143,7 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
             f"{name} minus {names[0]}, by {visible(slices.column)}",
             slices.column,
             slices.values,
-            _counts(slices)
+            counts_in(slices)
             + [(measure.heading, slice_cells(found.models, i)) for measure, found in slices.tested],
             about,
         )
@@ -152,7 +152,8 @@ def slice_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     ]
 
 
-def _counts(slices: Slices) -> list[tuple[str, list[Cell]]]:
+def counts_in(slices: Slices) -> list[tuple[str, list[Cell]]]:
+    """The columns of the sizes of slices."""
     return [
         (heading, [Cell(f"{n:,}") for n in found])
         for heading, found in (("items", slices.n_items), ("positive", slices.n_positive))
@@ -161,17 +162,13 @@ def _counts(slices: Slices) -> list[tuple[str, list[Cell]]]:
 
 def values_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     """The metrics of each model in slices, if there are any."""
-    columns = _counts(slices)
+    columns = counts_in(slices)
     for measure in slices.defined:
         limits: Any = measure.interval
         for i, name in enumerate(names):
-            found = [np.asarray(x)[:, i] for x in (limits.estimate, limits.low, limits.high)]
-            digits = decimals_of_metric(found[2] - found[1])
-            cells = [
-                Cell(fixed(value, digits), limits_of(low, high, digits))
-                for value, low, high in zip(*found, strict=True)
-            ]
-            columns.append((measure.heading + f"\n{visible(name)}" * (len(names) > 1), cells))
+            digits = decimals_of_metric(limits.high[:, i] - limits.low[:, i])
+            heading = measure.heading + f"\n{visible(name)}" * (len(names) > 1)
+            columns.append((heading, values_in(measure, i, digits)))
     each = percent_text(slices.measures[0].interval.confidence_level)
     about = (
         f"In brackets, intervals that hold for all slices at once, with {slices.level} confidence; "
@@ -180,6 +177,17 @@ def values_tables(slices: Slices, names: Sequence[str]) -> list[SliceTable]:
     title = f"By {visible(slices.column)}"
     table = SliceTable(title, slices.column, slices.values, columns, about)
     return [table] if slices.defined else []
+
+
+def values_in(measure: Measure, i: int, digits: int) -> list[Cell]:
+    """The values of model `i` in each slice."""
+    limits: Any = measure.interval
+    return [
+        Cell(fixed(value, digits), limits_of(low, high, digits))
+        for value, low, high in zip(
+            *(x[:, i] for x in (limits.estimate, limits.low, limits.high)), strict=True
+        )
+    ]
 
 
 def slice_cells(differences: Any, i: int) -> list[Cell]:

@@ -22,19 +22,16 @@ from jaxmetrics._base.words import (
 )
 from jaxmetrics._report._cells import (
     Cell,
+    SliceTable,
     about_differences,
     about_limits,
     about_points,
-    limits_of,
+    counts_in,
     slice_tables,
     value_cells,
+    values_in,
 )
-from jaxmetrics._report._evaluation import (
-    Drawing,
-    Evaluation,
-    Measure,
-    Slices,
-)
+from jaxmetrics._report._evaluation import Drawing, Evaluation, Measure, Slices
 from jaxmetrics._report._findings import LONGEST_IN_TEXT, Finding, findings_of
 from jaxmetrics._report._fonts import families
 from jaxmetrics._report._settings import Settings
@@ -150,9 +147,10 @@ def _sections_of(evaluation: Evaluation) -> Iterator[_Section]:
         ]
         yield _Section("points", "Thresholds", f"{about_points(evaluation.points)}.", tables=points)
     slices = [
-        table
+        _table_of_slices(found)
         for part in evaluation.slices
-        for table in (*_differences_in(part, names), *_of_slices(part, names))
+        for tables in (trend_tables, slice_tables, _of_slices)
+        for found in tables(part, names)
     ]
     yield _Section("slices", "Slices", tables=slices)
 
@@ -245,42 +243,27 @@ def _table_of_pairs(measure: Measure, names: Sequence[str]) -> _Table:
     return _Table(measure.called, "Row minus column", tuple(names), rows, " ".join(about))
 
 
-def _differences_in(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
-    for found in (*trend_tables(slices, names), *slice_tables(slices, names)):
-        headings, cells = zip(*found.columns, strict=True)
-        rows = tuple(zip(found.rows, zip(*cells, strict=True), strict=True))
-        yield _Table(found.title, found.corner, headings, rows, f"{found.about}.")
-
-
-def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[_Table]:
+def _of_slices(slices: Slices, names: Sequence[str]) -> Iterator[SliceTable]:
+    """The values of each metric in slices, in a table each, as several models may be wide."""
     for measure in slices.defined:
         interval: Any = measure.interval
         digits = decimals_of_metric((interval.high - interval.low).ravel())
-
-        def cell(i: int, j: int, interval: Any = interval, digits: int = digits) -> Cell:
-            value, low, high = (x[i, j] for x in (interval.estimate, interval.low, interval.high))
-            return Cell(fixed(value, digits), limits_of(low, high, digits))
-
-        rows = tuple(
-            (
-                value,
-                (
-                    Cell(f"{slices.n_items[i]:,}"),
-                    Cell(f"{slices.n_positive[i]:,}"),
-                    *(cell(i, j) for j in range(len(names))),
-                ),
-            )
-            for i, value in enumerate(slices.values)
-        )
-        dash = " A slice that lacks a class has a dash." * bool(np.isnan(interval.estimate).any())
-        yield _Table(
+        values = [(name, values_in(measure, i, digits)) for i, name in enumerate(names)]
+        dash = ". A slice that lacks a class has a dash" * bool(np.isnan(interval.estimate).any())
+        yield SliceTable(
             f"{measure.title}, by {slices.column}",
             slices.column,
-            ("items", "positive", *names),
-            rows,
+            slices.values,
+            [*counts_in(slices), *values],
             f"Intervals hold for all rows of a column at once, with {slices.level} confidence"
-            f"{about_limits([measure])}.{dash}",
+            f"{about_limits([measure])}{dash}",
         )
+
+
+def _table_of_slices(found: SliceTable) -> _Table:
+    headings, cells = zip(*found.columns, strict=True)
+    rows = tuple(zip(found.rows, zip(*cells, strict=True), strict=True))
+    return _Table(found.title, found.corner, headings, rows, f"{found.about}.")
 
 
 def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
