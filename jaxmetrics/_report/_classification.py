@@ -151,15 +151,14 @@ def _drawn(
 
 def _as_of_a_command(note: str, problem: Problem, settings: Settings) -> str:
     """A note of the library in the command's words, with the names of columns."""
-    scores, labels, weights = problem[3:6]
     if " is within a tie of " not in note:
         return note
     recall = partial(jm.recall_at_fpr, max_fpr=settings.max_fpr)
     with jax.enable_x64(True):
         tied = [
             visible(name)
-            for name, row in zip(problem.names, scores, strict=True)
-            if tied_limits(recall, Items(row, labels, weights)) is not None
+            for name, row in zip(problem.names, problem.scores, strict=True)
+            if tied_limits(recall, Items(row, problem.labels, problem.weights)) is not None
         ]
     found, _, _ = note.partition(": compare")
     of_models = found.replace(" negatives:", f" negatives in the scores {some_of(tied)}:")

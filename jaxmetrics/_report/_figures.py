@@ -133,7 +133,9 @@ def drawings_of(
             "Scores by class",
             "The scores of each class. The less the classes overlap, the better the model."
             f"{chosen}",
-            partial(_draw_scores, table, called, settings.style),
+            partial(
+                _panels, table, called, partial(plots.score_distributions, style=settings.style)
+            ),
         ),
     ]
     if settings.costs is not None:
@@ -142,7 +144,7 @@ def drawings_of(
         if settings.prevalence is not None:
             costs += f", at a prevalence of {percent_text(settings.prevalence)}"
         about = f"A {costs}. A dot marks the threshold of least cost.{chosen}"
-        draw = partial(_draw_cost, table, called, settings)
+        draw = partial(_panels, table, called, partial(_draw_cost, settings=settings))
         found.append(Drawing("cost", "Cost of each threshold", about, draw))
     for i, part in enumerate(slices):
         file = f"slices_{i}" if len(slices) > 1 else "slices"
@@ -225,14 +227,14 @@ def _draw_precision(
     return figure
 
 
-def _panels(names: Sequence[str], draw: Callable[[int, Axes], Any]) -> Figure:
-    """A panel for each model that has a colour."""
+def _panels(table: jm.ScoreTable, names: Sequence[str], draw: Callable[..., Any]) -> Figure:
+    """A panel for each model that has a colour, as scales of scores differ."""
     n = n_distinct(len(names))
     rows, columns = _grid(n)
     figure = _figure(3.4 * columns, 3 * rows)
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for i in range(n):
-        draw(i, panels[i])
+        draw(jax.tree.map(lambda x, i=i: x[i], table), ax=panels[i])
         panels[i].set_title(names[i], fontsize="small")
     for ax in panels[n:]:
         ax.set_axis_off()
@@ -246,21 +248,8 @@ def _name_others(figure: Figure, names: Sequence[str]) -> None:
         figure.supxlabel(f"Not shown: {others} models of lower AUC", fontsize="medium")
 
 
-def _draw_scores(table: jm.ScoreTable, names: Sequence[str], style: StyleName) -> Figure:
-    def draw(i: int, ax: Axes) -> None:
-        plots.score_distributions(jax.tree.map(lambda x: x[i], table), style=style, ax=ax)
-
-    return _panels(names, draw)
-
-
-def _draw_cost(table: jm.ScoreTable, names: Sequence[str], settings: Settings) -> Figure:
-    """A panel for each model, because scales of scores differ."""
-
-    def draw(i: int, ax: Axes) -> None:
-        one = jax.tree.map(lambda x: x[i], table)
-        plots.cost(one, **costs_of(one, settings), style=settings.style, ax=ax)
-
-    return _panels(names, draw)
+def _draw_cost(one: jm.ScoreTable, settings: Settings, *, ax: Axes) -> None:
+    plots.cost(one, **costs_of(one, settings), style=settings.style, ax=ax)
 
 
 def _draw_slices(

@@ -54,9 +54,7 @@ def findings_of(evaluation: Evaluation) -> list[Finding]:
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:
     parts = [
         f"{name} {value}" if len(names) > 1 else value
-        for name, value in zip(
-            names, map(_value_and_interval, *_estimates_and_digits(measure)), strict=True
-        )
+        for name, value in zip(names, _values_and_intervals(measure), strict=True)
     ]
     level = f"{percent_text(measure.interval.confidence_level)} confidence intervals"
     detail = f"In brackets, {level}"
@@ -161,11 +159,11 @@ def _lower(found: Any, s: int, i: int) -> str:
 
 def _highest(measure: Measure, names: Sequence[str], tops: Sequence[int]) -> str:
     """Which models have the highest value, and the value."""
-    estimates, *limits, digits = _estimates_and_digits(measure)
     if len(tops) == 1:
-        value = _value_and_interval(*(x[tops[0]] for x in (estimates, *limits, digits)))
+        value = _values_and_intervals(measure)[tops[0]]
         return f"{names[tops[0]]} has the highest value, {value}"
-    value = fixed(estimates[tops[0]], digits[0])
+    interval: Any = measure.interval
+    value = fixed(interval.estimate[tops[0]], decimals_of_metric(interval.high - interval.low))
     if len(tops) == len(names):
         return f"all models have the value {value}"
     return f"{some_of([names[i] for i in tops])} have the highest value, {value}"
@@ -204,10 +202,12 @@ def _detail(measure: Measure, names: Sequence[str], best: int, worse: Sequence[i
     return text
 
 
-def _estimates_and_digits(measure: Measure) -> tuple[Any, Any, Any, Any]:
+def _values_and_intervals(measure: Measure) -> list[str]:
+    """For each model, its value and its interval, all with the same decimals."""
     interval: Any = measure.interval
     digits = decimals_of_metric(interval.high - interval.low)
-    return interval.estimate, interval.low, interval.high, [digits] * len(interval.estimate)
+    values = zip(interval.estimate, interval.low, interval.high, strict=True)
+    return [_value_and_interval(*x, digits) for x in values]
 
 
 def _first(details: Sequence[str]) -> list[str]:

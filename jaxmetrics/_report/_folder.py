@@ -30,7 +30,7 @@ def replaced_files(
     Other files of `directory` are removed if they are ours. If a file cannot be written, or the
     process is told to stop, `directory` stays as it was.
     """
-    with _made(directory) as made, _stopped_by_exception():
+    with _made(directory) as made, _handled(_stop, signal.SIGTERM):
         with tempfile.TemporaryDirectory(prefix=".jaxmetrics-", dir=directory) as name:
             yield Path(name)
             files = sorted(Path(name).iterdir())
@@ -66,15 +66,9 @@ def _made(directory: Path) -> Iterator[list[Path]]:
         ) from None
 
 
-@contextmanager
-def _stopped_by_exception() -> Iterator[None]:
-    """SIGTERM raises an exception, so that the folder is cleaned up before the process ends."""
-
-    def stop(number: int, frame: Any) -> None:
-        raise SystemExit(128 + number)
-
-    with _handled(stop, signal.SIGTERM):
-        yield
+def _stop(number: int, frame: Any) -> None:
+    """End by an exception, so that the folder is cleaned up before the process ends."""
+    raise SystemExit(128 + number)
 
 
 @contextmanager

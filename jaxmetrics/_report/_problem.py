@@ -67,9 +67,8 @@ def problem_of_file(
     )
     labels = np.concatenate([batch.labels for batch in batches])
     rows = np.concatenate([batch.scores for batch in batches], axis=1)
-    weights, amounts = (
-        _joined_numbers(parts) for parts in zip(*(x[2:4] for x in batches), strict=True)
-    )
+    weights = _joined_numbers([batch.weights for batch in batches])
+    amounts = _joined_numbers([batch.amounts for batch in batches])
     columns = {
         name: joined([batch.others[name] for batch in batches], ids=name == cluster)
         for name in others

@@ -221,9 +221,8 @@ def _evaluation(
                 n_resamples=settings.n_resamples,
             )
             interval, bounds = jax.tree.map(np.asarray, (interval, bounds))
-            measures.append(
-                Measure(x.name, x.heading, interval, None, x.max_fpr, None, None, bounds, x.scale)
-            )
+            found = Measure(x.name, x.heading, interval, max_fpr=x.max_fpr, scale=x.scale)
+            measures.append(found._replace(bounds=bounds))
         if with_figures:
             table = jm.streaming.table(state, bins=bins)
             if settings.costs is not None:

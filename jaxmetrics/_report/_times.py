@@ -39,12 +39,12 @@ _OTHER = re.compile(
 # Whole numbers that are months or days.
 _NUMBER = re.compile(r"(19|20)\d{4}(\d{2})?")
 
-# Words of a column's name that say that its whole numbers are in order of time.
 # No count of days, or of longer units, has as many digits; dates in other forms have.
 _NO_COUNT = 10**7
 # Seconds since 1970, from 2001 to 2033, and finer units. Numbers such as 2026031512 are above them.
 _EPOCH = range(10**9, 2 * 10**9)
 _CLOCKS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
+# Words of a column's name that say that its whole numbers are in order of time.
 _NAMES = ("year", "quarter", "month", "week", "day", "date", "period", "time", "epoch")
 
 
