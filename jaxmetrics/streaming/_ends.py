@@ -13,7 +13,7 @@ from jaxmetrics._base.types import Array
 from jaxmetrics._roc.table import ScoreTable
 from jaxmetrics.streaming._columns import whole_totals
 from jaxmetrics.streaming._question import Held
-from jaxmetrics.streaming._tables import in_bins, undefined_of
+from jaxmetrics.streaming._tables import tied, undefined_of
 
 R = TypeVar("R")
 Value: TypeAlias = Callable[[ScoreTable], Array]
@@ -59,9 +59,20 @@ def of_each(function: Callable[[Counted], R], states: Counted) -> R:
 # each point of the curve is then furthest from the corner (0, 1). The opposite is highest.
 
 
-def tables_of_ends(bins: Counted) -> tuple[ScoreTable, ...]:
+def tables_of_ends(bins: Counted) -> tuple[ScoreTable, ScoreTable, ScoreTable]:
     """Tables with, in each bin, negatives above positives, ties, and positives above negatives."""
-    return in_bins(*bins[:2], bins.lowest, bins.undefined)
+
+    def turned(*columns: Array) -> Array:
+        return jnp.stack(columns, axis=-1).ravel()
+
+    none, levels = jnp.zeros_like(bins.positives), jnp.repeat(bins.lowest, 2)
+    first = turned(bins.positives, none), turned(bins.negatives, none)
+    last = turned(none, bins.positives), turned(none, bins.negatives)
+    return (
+        tied(last[0], first[1], levels, bins.undefined),
+        tied(first[0], first[1], levels, bins.undefined),
+        tied(first[0], last[1], levels, bins.undefined),
+    )
 
 
 def ends_by_order(value: Value, bins: Counted, weighted: bool) -> Array:

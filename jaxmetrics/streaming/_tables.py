@@ -1,4 +1,4 @@
-"""Score tables of a state: with ties in each bin, and with the extreme orders within bins."""
+"""Score tables of a state, with ties in each bin, and whether metrics of them are NaN."""
 
 from __future__ import annotations
 
@@ -100,21 +100,3 @@ def tied(positives: Array, negatives: Array, thresholds: Array, undefined: Array
     thresholds = settled(jnp.broadcast_to(thresholds, positives.shape), positives + negatives > 0)
     thresholds = jnp.where(undefined[..., None], jnp.nan, thresholds)
     return ScoreTable(thresholds, positives, negatives)
-
-
-def in_bins(
-    positives: Array, negatives: Array, thresholds: Array, undefined: Array
-) -> tuple[ScoreTable, ScoreTable, ScoreTable]:
-    """Tables `[..., 2 bins]`: in each bin negatives come first, all tie, positives come first."""
-
-    def turned(*columns: Array) -> Array:
-        return jnp.stack(columns, axis=-1).reshape(*columns[0].shape[:-1], -1)
-
-    none, levels = jnp.zeros_like(positives), jnp.repeat(thresholds, 2, axis=-1)
-    first = turned(positives, none), turned(negatives, none)
-    last = turned(none, positives), turned(none, negatives)
-    return (
-        tied(last[0], first[1], levels, undefined),
-        tied(first[0], first[1], levels, undefined),
-        tied(first[0], last[1], levels, undefined),
-    )
