@@ -81,9 +81,8 @@ def pairwise_auc_loss(
     Reference: W. Gao, R. Jin, S. Zhu and Z.-H. Zhou, "One-pass AUC optimization", ICML 2013.
     """
     numbers = surrogate_numbers(surrogate, margin, temperature)
-    return loss_of_rows(
-        _all_pairs, pairs_of_parts, (surrogate,), numbers, scores, labels, weights, where, axis_name
-    )
+    items = scores, labels, weights, where
+    return loss_of_rows(_all_pairs, pairs_of_parts, (surrogate,), numbers, items, axis_name)
 
 
 @on_any_mesh
@@ -164,17 +163,8 @@ def partial_auc_loss(
     numbers = surrogate_numbers(surrogate, margin, temperature)
     numbers |= {"max_fpr": max_fpr, "min_tpr": min_tpr, "band": band}
     two_way = not (isinstance(min_tpr, (int, float)) and min_tpr == 0)
-    return loss_of_rows(
-        _window,
-        pairs_of_parts,
-        (surrogate, two_way),
-        numbers,
-        scores,
-        labels,
-        weights,
-        where,
-        axis_name,
-    )
+    items = scores, labels, weights, where
+    return loss_of_rows(_window, pairs_of_parts, (surrogate, two_way), numbers, items, axis_name)
 
 
 def _all_pairs(row: Row, surrogate: str, **numbers: Array) -> Array:

@@ -36,24 +36,20 @@ def loss_of_rows(
     with_slopes: WithSlopes,
     constants: tuple[Any, ...],
     numbers: Numbers,
-    scores: ArrayLike,
-    labels: ArrayLike,
-    weights: ArrayLike | None,
-    where: ArrayLike | None,
+    given: tuple[ArrayLike, ArrayLike, ArrayLike | None, ArrayLike | None],
     axis_name: AxisName,
 ) -> Array:
     """`loss(row, *constants, **numbers)` of each row of a batch, in one compiled program.
 
-    With an axis, the arguments hold this device's part of the items. Each device gets the loss of
-    all items, which `with_slopes` computes from the parts.
+    The items are given as scores, labels, weights and where. With an axis they are this device's
+    part. Each device gets the loss of all items, which `with_slopes` computes from the parts.
     """
-    items = at_least_one(checked_items(scores, labels, weights, where))
+    items = at_least_one(checked_items(*given))
     checked = checks.check_loss_options(numbers)
     axis_name = checks.check_axis_name(axis_name)
     if axis_name is None:
         return _loss_of_rows(to_program(items), checked, loss, constants)
-    given = items, checked
-    return over_parts(_loss_of_parts, axis_name, given, loss, constants, with_slopes)
+    return over_parts(_loss_of_parts, axis_name, (items, checked), loss, constants, with_slopes)
 
 
 def _loss_of_parts(

@@ -77,9 +77,8 @@ def recall_at_fpr_loss(
     the objective.
     """
     numbers = {"max_fpr": max_fpr, "temperature": temperature, "band": band}
-    return loss_of_rows(
-        _recall_loss, recall_of_parts, (), numbers, scores, labels, weights, where, axis_name
-    )
+    items = scores, labels, weights, where
+    return loss_of_rows(_recall_loss, recall_of_parts, (), numbers, items, axis_name)
 
 
 @on_any_mesh
@@ -130,17 +129,9 @@ def average_precision_loss(
     Reference: A. Brown et al., "Smooth-AP: smoothing the path towards large-scale image retrieval",
     ECCV 2020.
     """
-    numbers = {"temperature": temperature}
+    numbers, items = {"temperature": temperature}, (scores, labels, weights, where)
     return loss_of_rows(
-        _average_precision_loss,
-        average_precision_of_parts,
-        (),
-        numbers,
-        scores,
-        labels,
-        weights,
-        where,
-        axis_name,
+        _average_precision_loss, average_precision_of_parts, (), numbers, items, axis_name
     )
 
 

@@ -142,13 +142,11 @@ def order_of(row: Row, index: Array | None = None, some: Array | None = None) ->
     With `index`, only of the items at these indices, where `some`; other entries are n.
     """
     scores, later = lax.stop_gradient(row.scores), row.is_positive
-    order: Array
-    if index is None or some is None:
-        order = _order_by_score(scores, later, jnp.arange(len(scores), dtype=jnp.uint32))
-        return order
-    scores, later = (sorting.entries_at(x, index) for x in (scores, later))
-    payload = jnp.where(some, index, len(row.scores)).astype(jnp.uint32)
-    order = _order_by_score(scores, later, payload)
+    items = jnp.arange(len(scores), dtype=jnp.uint32)
+    if index is not None and some is not None:
+        scores, later = (sorting.entries_at(x, index) for x in (scores, later))
+        items = jnp.where(some, index, len(row.scores)).astype(jnp.uint32)
+    order: Array = _order_by_score(scores, later, items)
     return order
 
 
