@@ -15,34 +15,17 @@ from jaxmetrics._base.types import ArrayLike, FloatArray, HostArray
 from jaxmetrics._base.warned import warn
 
 try:
-    from sklearn.exceptions import UndefinedMetricWarning
-    from sklearn.utils import assert_all_finite, check_array, check_consistent_length, column_or_1d
-    from sklearn.utils.multiclass import type_of_target
+    from sklearn.exceptions import UndefinedMetricWarning as UndefinedMetricWarning
+    from sklearn.utils import assert_all_finite
+    from sklearn.utils import check_array as check_array
+    from sklearn.utils import check_consistent_length as check_consistent_length
+    from sklearn.utils import column_or_1d as column_or_1d
+    from sklearn.utils.multiclass import type_of_target as type_of_target
 except ImportError as error:
     raise ImportError(
         "jaxmetrics.sklearn needs scikit-learn, which checks its inputs: "
         "pip install 'jaxmetrics-exact[report]'"
     ) from error
-
-__all__ = [
-    "UndefinedMetricWarning",
-    "assert_all_finite",
-    "check_array",
-    "check_consistent_length",
-    "check_options",
-    "checked_scores",
-    "checked_weights",
-    "classes_of_columns",
-    "column_or_1d",
-    "in_float64",
-    "padding",
-    "refuse_scores",
-    "type_of_target",
-    "warn_no_positives",
-    "warn_one_class",
-    "warn_undefined_rates",
-]
-
 
 _NUMBERS = Real, Decimal, np.bool_
 _AVERAGES = "macro", "weighted", "micro", "samples", None
