@@ -235,15 +235,12 @@ def about_points(points: Sequence[Points]) -> str:
         "threshold does to new items; the interval of a threshold says where its rule would put "
         "it with unlimited data"
     )
-    for prevalence in {x.prevalence for x in measures if x.prevalence is not None}:
+    prevalence = next((x.prevalence for x in measures if x.prevalence is not None), None)
+    if prevalence is not None:
+        numbers = ["precision", "NPV", "share flagged"]
+        numbers += ["cost"] * any(x.name == "cost" for x in measures)
         at = f"a prevalence of {percent_text(prevalence)}"
-        priced = any(x.name == "cost" for x in measures)
-        of = (
-            "precision, NPV, share flagged and cost"
-            if priced
-            else "precision, NPV and share flagged"
-        )
-        about += f"; {of} are those at {at}"
+        about += f"; {enumerated(numbers)} are those at {at}"
     return about
 
 
