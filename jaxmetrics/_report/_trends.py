@@ -108,10 +108,9 @@ def trend_records(slices: Slices, names: Sequence[str]) -> dict[str, Any] | None
 
 def trend_rows(slices: Slices, names: Sequence[str]) -> Iterator[dict[str, Any]]:
     """For CSV: a row for each slope."""
-    for measure in slices.measures:
-        found = (trend_records(slices, names) or {}).get(measure.name)
-        if found is None:
-            continue
+    records = trend_records(slices, names) or {}
+    for measure in slices.measures[: len(slices.trends)]:
+        found = records[measure.name]
         about = {
             "metric": f"{measure.name}_slope",
             "max_fpr": measure.max_fpr,
