@@ -81,9 +81,8 @@ def propensity_scored_precision_at_k(
     Reference: H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking and other missing label applications", KDD 2016.
     """
-    return _propensity_scored(
-        predicted, relevant, k, propensities, groups, num_groups, reduce, False
-    )
+    given = predicted, relevant, groups, num_groups
+    return _propensity_scored(given, k, propensities, reduce, discounted=False)
 
 
 @on_any_mesh
@@ -137,25 +136,21 @@ def propensity_scored_ndcg_at_k(
     Reference: H. Jain, Y. Prabhu and M. Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking and other missing label applications", KDD 2016.
     """
-    return _propensity_scored(
-        predicted, relevant, k, propensities, groups, num_groups, reduce, True
-    )
+    given = predicted, relevant, groups, num_groups
+    return _propensity_scored(given, k, propensities, reduce, discounted=True)
 
 
 def _propensity_scored(
-    predicted: ArrayLike,
-    relevant: ArrayLike,
+    given: tuple[ArrayLike, ArrayLike, ArrayLike | None, int | None],
     k: Any,
     propensities: ArrayLike,
-    groups: ArrayLike | None,
-    num_groups: int | None,
     reduce: str | None,
+    *,
     discounted: bool,
 ) -> Any:
+    """The metric of predicted and relevant labels, their groups and the number of these."""
     known = check_propensities(propensities)
-    sets = check_label_sets(
-        predicted, relevant, groups, num_groups, len(known), "len(propensities)"
-    )
+    sets = check_label_sets(*given, len(known), "len(propensities)")
     cutoffs, one = checks.check_cutoffs("k", k)
     check_reduce(reduce, ("mean",))
     found = match(sets, max(cutoffs) if sets.groups is None else None)
