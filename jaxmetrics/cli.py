@@ -140,15 +140,15 @@ def evaluate(
     if output is not None:
         _report.check_folder(output)
     source = _report.source_of(files, separator=separator, drops_missing=drop_missing)
-    evaluate: Callable[..., Evaluation]
+    work: Callable[..., Evaluation]
     rules = {name: given.get(name) for name in ("criterion", "prevalence", *_report.CHOSEN)}
     whole = {**columns, **rules, "group": group}  # options that need all items at once
     if stream is None:
         stream = not any(whole.values()) and _report.is_too_large(source)
     if stream:
         _report.refuse_with_stream(**whole)
-        evaluate = partial(_report.evaluate_stream, source, **roles)
-        _show(evaluate, settings, as_json, output)
+        work = partial(_report.evaluate_stream, source, **roles)
+        _show(work, settings, as_json, output)
         return
     problem: Problem | Queries
     with _progress() as tell:
@@ -156,17 +156,17 @@ def evaluate(
             problem = _report.problem_of_file(
                 source, tell, **roles, weight=weight, amount=amount, cluster=cluster, slices=slices
             )
-            evaluate = partial(_report.evaluate_problem, problem)
+            work = partial(_report.evaluate_problem, problem)
         else:
             ranked: Any = {"group": group, "cluster": cluster, "gain": settings.gain}
             problem = _report.queries_of_file(source, tell, label=label, scores=score, **ranked)
-            evaluate = partial(_report.evaluate_queries, problem)
+            work = partial(_report.evaluate_queries, problem)
     with _report.compiled_for(problem):
-        _show(evaluate, settings, as_json, output)
+        _show(work, settings, as_json, output)
 
 
 def _show(
-    evaluate: Callable[..., Evaluation], settings: Settings, as_json: bool, output: Path | None
+    work: Callable[..., Evaluation], settings: Settings, as_json: bool, output: Path | None
 ) -> None:
     """Evaluate, print tables or JSON, and write the files if there is a folder for them."""
     import click
@@ -175,7 +175,7 @@ def _show(
     from jaxmetrics import _report
 
     with _progress() as tell:
-        evaluation = evaluate(settings, tell, with_figures=output is not None)
+        evaluation = work(settings, tell, with_figures=output is not None)
     try:
         if as_json:
             click.echo(_report.json_of(_report.report(settings, evaluation)))

@@ -389,6 +389,6 @@ def _check_is_state(state: State) -> None:
 
 
 def _described(state: State) -> str:
-    *batch, _, columns, n_digits = state.digits.shape
-    kind = "with weights" if n_digits == _counts.DIGITS_OF_WEIGHTS else "without weights"
+    *batch, _, columns, _ = state.digits.shape
+    kind = "with weights" if is_weighted(state) else "without weights"
     return f"{columns - EXTRA} bins, batch {batch}, {kind}"
