@@ -46,6 +46,17 @@ def test_slopes_are_those_of_jax(name):
     np.testing.assert_allclose(by_number, of_numbers, rtol=1e-13, atol=1e-13)
 
 
+def test_a_subnormal_denominator_has_no_slope():
+    """A program takes it for 0. The quotient may be infinite."""
+    with np.errstate(all="ignore"):
+        _, by_entry, _ = value_and_slopes(
+            lambda arrays, _: divide(*arrays, 0.5),
+            np.array([[1e-310, 2.0, 6.0], [1e-310, 1e-309, 2.0]]),
+            np.zeros(0),
+        )
+    np.testing.assert_array_equal(by_entry, [[0, 0, 0.5], [0, 0, -1.5]])
+
+
 def test_comparisons_are_plain_and_unknown_functions_are_refused():
     x = Dual(np.array([1.0, 2.0]), {0: 1.0}, {})
     assert type(x > 1) is np.ndarray

@@ -115,7 +115,7 @@ def _of_extremum(larger: Any, smaller: Any) -> tuple[Move, Move]:
 def _of_ratio(x: Any, y: Any) -> tuple[Move, Move]:
     """XLA takes a subnormal y for 0, where a quotient has no slope. 1 / y may be infinite."""
     inverse = np.where(np.abs(y) < np.finfo(np.float64).tiny, 0.0, 1 / y)
-    return _times(inverse), lambda slope: -x / y * inverse * slope  # computed if y is no constant
+    return _times(inverse), lambda slope: -x * inverse * inverse * slope  # if y is no constant
 
 
 # For each function of NumPy's, how its value moves with its arguments.
