@@ -1,6 +1,7 @@
 """A threshold, used on the scores that were given, flags exactly what the metric counted."""
 
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -137,6 +138,32 @@ def test_scores_that_the_result_cannot_tell_apart_are_warned_of(threshold):
         warnings.simplefilter("error")
         threshold(CLOSE.astype("float32") + np.arange(8, dtype="float32"), ODD)
         jm.roc_auc(CLOSE, ODD)
+
+
+@pytest.mark.parametrize("n", [8, 128], ids=["row by row", "rows together"])
+def test_one_row_alone_is_warned_of_if_it_has_a_value(n):
+    close, labels = 0.5 + 1e-15 * np.arange(n), np.arange(n) % 2
+    rows = np.stack([np.arange(n), close])
+    with pytest.warns(UserWarning, match="float32 cannot tell"):
+        jm.threshold_at_fpr(rows, labels, max_fpr=0.5)
+    rows[1, 0] = np.nan
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.threshold_at_fpr(rows, labels, max_fpr=0.5)
+
+
+LIMITS = np.array([0.1, 0.3, 0.8])
+
+
+def test_rows_together_have_the_thresholds_of_each(rng):
+    scores, labels = rng.random((3, 128)), np.arange(128) % 2
+    for metric in (
+        partial(jm.sensitivity_at_specificity, min_specificity=LIMITS, return_threshold=True),
+        partial(jm.threshold_at_fpr, max_fpr=LIMITS),
+        partial(jm.threshold_at_fpr, max_fpr=LIMITS, method="quantile"),
+    ):
+        found, rows = metric(scores, labels), [metric(x, labels) for x in scores]
+        jax.tree.map(lambda x, *y: np.testing.assert_array_equal(x, y), found, *rows)
 
 
 def test_whole_numbers_that_double_precision_cannot_tell_apart(x64):
