@@ -55,6 +55,22 @@ def test_areas():
     )
 
 
+def test_areas_of_many_limits():
+    # From 0.5 on the ROC curve is 1.
+    limits = np.linspace(0.55, 1, 10)
+    right = jm.partial_auc(SCORES, LABELS, max_fpr=limits, min_fpr=0.5)
+    np.testing.assert_allclose(right, limits - 0.5, rtol=1e-5)
+    upper = jm.partial_auc(SCORES, LABELS, max_fpr=limits, min_tpr=0.75)
+    np.testing.assert_allclose(upper, (limits - 0.5) / 4, rtol=1e-5)
+
+
+def test_a_linear_threshold_beside_an_infinite_score():
+    # The points at 1 and -inf have FPRs of 0.5 and 1.
+    scores, labels = np.array([1, -np.inf, 2]), np.array([0, 0, 1])
+    assert jm.threshold_at_fpr(scores, labels, max_fpr=0.5, method="linear") == 1
+    assert jm.threshold_at_fpr(scores, labels, max_fpr=0.75, method="linear") == -np.inf
+
+
 def test_two_way_area_along_a_slope():
     # One tie: the ROC curve is the diagonal. Above 0.5, left of 0.8: a triangle of side 0.3.
     area = jm.partial_auc([1, 1], [0, 1], max_fpr=0.8, min_tpr=0.5)

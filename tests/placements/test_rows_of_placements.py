@@ -198,3 +198,15 @@ def test_models_with_ties_at_the_end_of_the_window(shared):
         found = shared(jm.partial_auc, scores, labels, max_fpr=max_fpr)
         expected = [jm.partial_auc(jm.score_table(x, labels), max_fpr=max_fpr) for x in scores]
         np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("given", ["weights", "amounts", "labels"])
+def test_models_whose_items_count_unlike(given, rng):
+    """Weights, amounts and labels of each model are not for the way of rows that share labels."""
+    scores, labels = rng.random((2, 256)), np.arange(256) % 2
+    options = {} if given == "labels" else {given: rng.random(256)}
+    labels = np.stack([labels, 1 - labels]) if given == "labels" else labels
+    found = jm.recall_at_fpr(scores, labels, max_fpr=0.2, **options)
+    rows = zip(scores, np.broadcast_to(labels, scores.shape), strict=True)
+    expected = [jm.recall_at_fpr(*row, max_fpr=0.2, **options) for row in rows]
+    np.testing.assert_array_equal(found, expected)
