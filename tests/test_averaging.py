@@ -113,6 +113,13 @@ def test_samples_where(rng):
     close(metric(spoiled, truth, where=where), metric(scores[where], truth[where]))
 
 
+def test_decisions_are_pooled_for_each_row_of_a_batch(problem):
+    scores, labels, weights = problem
+    scores = np.stack([scores, scores[::-1]])
+    metric = partial(jm.one_vs_rest(jm.roc_auc, "micro"), weights=weights)
+    close(metric(scores, labels), [metric(x, labels) for x in scores])
+
+
 @pytest.mark.parametrize(
     ("kind", "average"), in_turn(["one_vs_rest", "one_vs_one"], ["macro", None])
 )

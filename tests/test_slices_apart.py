@@ -104,3 +104,12 @@ def test_masked_items_may_lack_a_name(missing):
         np.testing.assert_array_equal(call(lacking), call(names))
     with pytest.raises(ValueError, match="slices must not be None or NaN"):
         jm.slices(*given, lacking, where=np.stack([~masked, np.arange(N) > 3]).any(axis=0))
+
+
+@pytest.mark.parametrize("weights", [None, [1, 2, 1, 3, 0.5, 1, 1, 1]])
+def test_all_positives_are_caught_where_all_negatives_may_be(weights):
+    """Also those below every negative of their slice."""
+    scores, labels = [0, 1, 2, 3, 5, 4, 0, 9], [1, 0, 1, 0, 0, 1, 1, 0]
+    metric = partial(jm.recall_at_fpr, max_fpr=1.0)
+    found = jm.slices(metric, scores, labels, np.repeat([0, 1], 4), weights=weights)
+    assert found.estimate.tolist() == [1, 1]

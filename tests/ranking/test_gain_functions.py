@@ -51,6 +51,11 @@ def test_ndcg_refuses_a_discount_that_rises_or_is_negative(discount, got):
     assert np.isfinite(jm.dcg(*ITEMS, discount=discount))
 
 
+def test_a_discount_may_be_equal_at_several_ranks():
+    scores, labels = [3.0, 2.0, 1.0], [0, 1, 1]
+    assert jm.ndcg(scores, labels, discount=lambda rank: jnp.where(rank <= 2, 0.3, 0)) == 0.5
+
+
 def test_a_discount_of_a_traced_number_is_refused():
     def value(base):
         return jm.ndcg(*ITEMS, discount=lambda rank: base**-rank)

@@ -132,3 +132,8 @@ def test_means_that_overflow():
     for read in (M.result, lambda s: M.merge(M.init(), s), lambda s: M.update(s, np.zeros(1000))):
         with pytest.raises(ValueError, match="the sums of the state have overflowed"):
             read(jax.block_until_ready(M.State(jnp.copy(full))))
+    none = jnp.zeros_like(full)
+    for _ in range(200):  # the sums wrap round to 0
+        full = M._merged(full, full)
+    for pair in ((full, none), (none, full)):
+        assert np.isnan(traced(M.State(M._merged(*pair)))).all()

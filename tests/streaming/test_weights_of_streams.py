@@ -186,6 +186,11 @@ def test_sums_that_overflow_are_refused(weight, rng):
     for read in READERS.values():
         with pytest.raises(ValueError, match="the sums of the state have overflowed"):
             read(jax.block_until_ready(S.State(jnp.copy(state.digits))))
+    digits, none = state.digits, jnp.zeros_like(state.digits)
+    for _ in range(80):  # the sums wrap round to 0
+        digits = S._state._merged(digits, digits)
+    for pair in ((digits, none), (none, digits)):
+        assert np.isnan(traced(S.State(S._state._merged(*pair)))[0])
 
 
 @pytest.mark.parametrize("weighted", [False, True])
