@@ -53,7 +53,7 @@ def test_the_head_alone_gives_the_same(name, positive, wide, rng, monkeypatch):
             monkeypatch.setattr(_head, "one_by_one", lambda n, least=least: n >= least)
             _evaluated._loss_of_rows.clear_cache()
             program = jax.jit(lambda *given: found(*given))  # a function that has no program yet
-            runs[least] = [program(scores, band, 0.05) for band in (0.0, 0.1, 0.5)]
+            runs[least] = [program(scores, band, 0.05) for band in (0.0, 0.01, 0.1, 0.5)]
         _evaluated._loss_of_rows.clear_cache()
     if not wide:  # whose second slopes have errors of 1e-5 by either way
         runs = {least: [slopes for slopes, _ in each] for least, each in runs.items()}
