@@ -97,7 +97,7 @@ class Segments:
 
     def from_top(self, places: Any) -> HostArray:
         """The scores at these places, counted from 0 at the highest; any value without items."""
-        whole = np.clip(np.where(places >= 0, places, 0), 0, self.counts - 1).astype(int)
+        whole = np.minimum(np.where(places >= 0, places, 0), self.counts - 1).astype(int)
         return _taken(self.scores, self.ends[:, None] - 1 - whole)
 
     def within(self, reached: Callable[[HostArray], HostArray], like: Any) -> HostArray:
