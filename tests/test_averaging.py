@@ -169,6 +169,12 @@ def test_errors(problem, call, words):
         call(scores, labels)
 
 
+@pytest.mark.parametrize("build", [jm.one_vs_rest, jm.one_vs_one, jm.multilabel])
+def test_a_metric_is_checked_before_it_is_called(build):
+    with pytest.raises(TypeError, match=r"write jaxmetrics.roc_auc without quotes"):
+        build("roc_auc")
+
+
 @pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one"])
 def test_weights_of_any_size(problem, kind):
     """Their totals were infinite or 0 in single precision, and the mean NaN."""

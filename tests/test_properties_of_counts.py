@@ -204,6 +204,12 @@ def test_raw_ids_as_classes(name):
         getattr(jm, name)([0, 1], [0, 1], n_classes=10**12)
 
 
+def test_a_matrix_that_memory_cannot_hold_is_refused():
+    """Its size is that of all pairs of classes."""
+    with pytest.raises(ValueError, match="n_classes = 10,000,000 needs 800,000 GB"):
+        jm.confusion_matrix([0, 1], [0, 1], n_classes=10**7)
+
+
 def test_more_classes_than_items():
     assert jm.confusion_matrix([5], [9]).shape == (10, 10)
     with pytest.raises(ValueError, match="index is 3000, with 1 items"):

@@ -131,3 +131,14 @@ def test_how_far_a_positive_is_makes_no_difference(name, rng):
         for value, slopes in found[1:]:
             assert_allclose(value, found[0][0], rtol=1e-6)
             assert_allclose(slopes, found[0][1], rtol=1e-5, atol=1e-7)
+
+
+@pytest.mark.parametrize("max_fpr", [0.5, 0.8])
+def test_a_narrow_band_is_none_within_wide_ties(max_fpr):
+    """Each half of the negatives ties: the set takes 1/2 of them, or 3/5 of the lower half, too."""
+    scores, labels = [1.0, 1.0, 0.0, 0.0, 0.5, 2.0], [0, 0, 0, 0, 1, 1]
+    loss = partial(jm.losses.partial_auc_loss, scores, labels, max_fpr=max_fpr, surrogate="hinge")
+    # Hinges of the upper half are 1.5 and 0, and those of the lower half 0.5 and 0.
+    expected = {0.5: 0.75, 0.8: (0.5 * 0.75 + 0.3 * 0.25) / 0.8}[max_fpr]
+    assert_allclose(loss(band=0.0), expected, rtol=1e-6)
+    assert_allclose(loss(band=1e-3), expected, rtol=2e-3)
