@@ -63,6 +63,15 @@ def test_the_head_alone_gives_the_same(name, positive, wide, rng, monkeypatch):
         assert_allclose(head, whole, rtol=0, atol=relative * np.abs(whole).max())
 
 
+def test_a_row_alone_has_the_loss_of_a_batch(rng):
+    """A batch under vmap sorts all items."""
+    labels = rng.random(9000) < 0.05
+    scores = (rng.normal(size=9000) + labels).astype("float32")
+    loss = partial(HEADS["squared_hinge"], max_fpr=0.05)
+    (expected,) = jax.vmap(loss, (0, None))(scores[None], labels)
+    assert_allclose(loss(scores, labels), expected, rtol=1e-5)
+
+
 def test_the_head_is_used_where_it_suffices(rng, monkeypatch):
     """And not for a batch under vmap, whose conditions would take both branches, nor with too many
     positives."""

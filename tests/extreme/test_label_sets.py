@@ -301,3 +301,9 @@ def test_a_list_of_more_relevant_labels_than_16_bits_count():
     labels = np.arange(1 << 15)[None]
     found = jm.extreme.k_for_recall(labels, labels, min_recall=1.0, n_labels=1 << 15)
     assert found == 1 << 15
+
+
+def test_coverage_does_not_count_padding():
+    relevant = [[3, -1], [3, 2]]
+    assert jm.extreme.positive_coverage_at_k([[3], [0]], relevant[:1] * 2, k=1) == 1
+    assert jm.extreme.positive_coverage_at_k([[3], [0]], relevant, k=1) == 0.5
