@@ -307,3 +307,9 @@ def test_coverage_does_not_count_padding():
     relevant = [[3, -1], [3, 2]]
     assert jm.extreme.positive_coverage_at_k([[3], [0]], relevant[:1] * 2, k=1) == 1
     assert jm.extreme.positive_coverage_at_k([[3], [0]], relevant, k=1) == 0.5
+
+
+def test_ndcg_of_one_long_list():
+    assert jm.extreme.ndcg_at_k([[0, 1, 2]], [[2]], k=3) == 0.5  # 1 / log2(4)
+    with pytest.raises(TypeError, match="truncate_ideal must be"):
+        jm.extreme.ndcg_at_k([[0, 1, 2]], [[2]], k=3, truncate_ideal="yes")
