@@ -165,8 +165,9 @@ def test_traced_ids_that_eager_calls_refuse():
         (np.zeros((0, 3), int), np.zeros((0, 2), int)),
         (np.zeros((2, 0), int), [[-1], [-1]]),
         ([[1], [2]], np.zeros((2, 0), int)),
+        (np.zeros((3, 2, 0), int), np.zeros((3, 2, 0), int)),
     ],
-    ids=["no instances", "no predictions", "no labels"],
+    ids=["no instances", "no predictions", "no labels", "neither of a batch"],
 )
 def test_nothing(predicted, relevant):
     """Nothing that is relevant is NaN."""
