@@ -244,5 +244,6 @@ def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[
     more = covariance._replace(
         total=padded(covariance.total),
         of_classes=None if of_classes is None else padded(of_classes),
+        apart=None,  # the differences of models from each other are not reported
     )
     return library.append(library.where(is_value, value, estimate), value), more

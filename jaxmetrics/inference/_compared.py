@@ -210,7 +210,10 @@ def comparison_of(
     reference: int | None,
     margin: float | None,
 ) -> Comparison:
-    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs."""
+    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs.
+
+    Of the covariance, the variances of differences count alone, so it may be that of `Apart`.
+    """
     at = np.float64(level)
     best_set, values = _compared(estimate, covariance, pairs, at, margin, reference)
     numbers: dict[str, Any] = {

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from jaxmetrics._base import numerics
@@ -142,12 +143,13 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
     estimate, covariance = library.where(lost, 0.0, estimate), _without(covariance, lost)
     n0, n1, n = map(only_number, covariance.sizes)
     mixed = only_number(covariance.mixed)
-    total = of_differences(covariance.total)
     of_classes = covariance.of_classes
     if of_classes is None:
         of_classes = library.stack([library.zeros_like(covariance.total), covariance.total])
-    classes = [of_differences(x) for x in of_classes]
-    error = root_of(total, covariance.total, estimate)
+    apart, apart_of_classes = covariance.apart or (covariance.total, of_classes)
+    total = of_differences(apart)
+    classes = [of_differences(x) for x in apart_of_classes]
+    error = root_of(total, apart, estimate)
     k0 = n0
     if bounds is not None:
         share, unit = bounds.share_of(estimate)[:, None], (bounds.high - bounds.low) ** 2
@@ -197,16 +199,17 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
 def _without(covariance: Covariance, lost: Array) -> Covariance:
     """The Covariance in which lost models have no variance, and decide no number of draws."""
     library = numerics.namespace(covariance.total, lost)
-    pair, of_classes, draws = lost[:, None] | lost, covariance.of_classes, covariance.draws
-    if of_classes is not None:
-        of_classes = library.where(pair, 0.0, of_classes)
+    draws = covariance.draws
     if draws is not None:
         own = lost[: len(draws[0])]  # a given value has none
         known = [library.where(own, 0.0, x) for x in draws]
         n0, n1 = (library.where(own, library.max(x), x) for x in known)
         draws = n0, n1
-    total = library.where(pair, 0.0, covariance.total)
-    return covariance._replace(total=total, of_classes=of_classes, draws=draws)
+    total, of_classes, apart = jax.tree.map(
+        lambda x: library.where(lost[:, None] | lost, 0.0, x),
+        (covariance.total, covariance.of_classes, covariance.apart),
+    )
+    return covariance._replace(total=total, of_classes=of_classes, draws=draws, apart=apart)
 
 
 def only_number(size: Any) -> Array:
@@ -241,6 +244,7 @@ class Means(NamedTuple):
     Attributes:
       estimate: `[models]`, the means.
       covariance: `[models, models]`, of the means.
+      between: the same, for the variances of differences; of two means less their own mean.
       n: the effective number of units.
       kept, df: those of `kept_and_df`.
       apart: `[models, models]`, the share of the units in which two models differ.
@@ -249,6 +253,7 @@ class Means(NamedTuple):
 
     estimate: Array
     covariance: Array
+    between: Array
     n: Array
     kept: Array
     df: Array
@@ -263,14 +268,15 @@ def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
     Where all values are from 0 to 1, the variances allow for disagreements that were not drawn, by
     the number of independent items that the differences amount to.
     """
-    estimate, covariance, n, kept, df, apart, _ = units
+    estimate, covariance, between, n, kept, df, apart, _ = units
     library, is_share = numerics.namespace(estimate, covariance, n), items.is_share
     lost = lost_models(estimate, covariance)
     pair = lost[:, None] | lost
-    estimate, covariance = library.where(lost, 0.0, estimate), library.where(pair, 0.0, covariance)
+    estimate = library.where(lost, 0.0, estimate)
+    covariance, between = (library.where(pair, 0.0, x) for x in (covariance, between))
     units = units._replace(estimate=estimate, covariance=covariance)
-    variance = of_differences(covariance)
-    error = root_of(variance, covariance, estimate)
+    variance = of_differences(between)
+    error = root_of(variance, between, estimate)
     if within is not None:
         draws = _draws_of_pairs(units, items, within, library.where(error > 0, variance, 0.0))
         n = library.where(is_share, draws, n)
@@ -297,7 +303,7 @@ def _draws_of_pairs(units: Means, items: Means, within: Within, variance: Array)
     where the models do not differ in the sample and V is 0.
     """
     library = numerics.namespace(variance)
-    independent = items.n * of_differences(items.covariance)
+    independent = items.n * of_differences(items.between)
     found = library.clip(numerics.divide(independent, variance, 0.0), units.n, items.n)
     own = library.diagonal(units.covariance)
     fewest = draws_of_clusters(units.estimate, own, units.n, units.df, within)

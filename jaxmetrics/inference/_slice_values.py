@@ -13,6 +13,7 @@ from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, limits_of_form
+from jaxmetrics.inference._influence.covariance import less_mean_of_two
 from jaxmetrics.inference._influence.slice_covariance import (
     covariance_in_slices,
     covariance_of_threshold,
@@ -55,12 +56,14 @@ class SliceEstimates(NamedTuple):
       of_classes: `[slices, 2, models, models]`, the parts of the covariance.
       sizes: `[slices]` each, the effective sizes of negatives and positives.
       numbers: the further numbers that the closed form needs, `[slices, models, ...]`.
+      apart: as `of_classes`, of two models less their mean; None for any other number of models.
     """
 
     estimate: HostArray
     of_classes: Any
     sizes: tuple[HostArray, HostArray]
     numbers: Any
+    apart: HostArray | None = None
 
 
 def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceEstimates:
@@ -76,7 +79,12 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
     else:
         way = decided_in_slices if decides else smooth_in_slices
         found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
-    of_classes = covariance_in_slices(sliced, [x.influence for x in found], held=decides)
+    influence, apart = [x.influence for x in found], None
+    of_classes = covariance_in_slices(sliced, influence, held=decides)
+    if len(found) == 2 and not one_threshold:
+        of_models: Any = np.stack(influence)
+        of_apart: Any = less_mean_of_two(of_models)
+        apart = covariance_in_slices(sliced, [*of_apart], held=decides)
     if one_threshold:
         negative = ~sliced.positive
         weight = None if sliced.weights is None else sliced.weights[negative]
@@ -85,7 +93,7 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
         sizes = np.full(len(sliced.counts), size), sizes[1]
     estimate, numbers = _of_models(items, found)
-    return SliceEstimates(estimate, of_classes, sizes, numbers)
+    return SliceEstimates(estimate, of_classes, sizes, numbers, apart)
 
 
 def weights_of_positives(items: SlicedItems) -> HostArray:

@@ -23,6 +23,23 @@ from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.ranges import Range
 
+# Influence values that differ by less, relative to the largest, differ by rounding only.
+_ROUNDING = 1e-14
+
+
+class Apart(NamedTuple):
+    """The covariance of two models less their mean, in which their difference keeps its digits.
+
+    The variance of a difference is v + v - 2 c in the covariance of the models, too. But that has
+    no digits of the difference of two models that rank nearly all items alike.
+
+    Attributes:
+      total, of_classes: as those of Covariance.
+    """
+
+    total: Array
+    of_classes: Array
+
 
 class Covariance(NamedTuple):
     """The covariance between models, and what its degrees of freedom follow from.
@@ -36,6 +53,7 @@ class Covariance(NamedTuple):
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
       draws: `[models]` each, the numbers of independent negatives and positives that would vary as
         much as the clusters do; None without clusters, or where nobody asked.
+      apart: for the variance of the difference of two models; None for any other number.
     """
 
     total: Array
@@ -43,6 +61,7 @@ class Covariance(NamedTuple):
     sizes: tuple[Any, Any, Any]
     mixed: Any
     draws: tuple[Array, Array] | None = None
+    apart: Apart | None = None
 
 
 def taken_for_known(total: Array) -> Covariance:
@@ -76,15 +95,16 @@ def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array,
     """The metric, the items' parts of its standard error, and its Covariance."""
     estimate, errors = errors_of_items(metric, items)
     positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
-    total, of_classes = _products_of_items(errors, positive)
+    (total, of_classes), apart = _products_of_items(errors, positive)
     sizes = sizes_of(items, None, estimate.ndim)
-    return estimate, errors, Covariance(total, of_classes, (*sizes,), np.float64(0))
+    found = Covariance(total, of_classes, (*sizes,), np.float64(0), apart=apart)
+    return estimate, errors, found
 
 
 def covariance_of_clusters(sums: Sums, draws: tuple[Array, Array] | None) -> Covariance:
     """The Covariance, from sums of clusters, and the draws that they amount to if known."""
-    total, of_classes = _products_of_clusters(sums.of_classes)
-    return Covariance(total, of_classes, sums.sizes, sums.mixed, draws)
+    (total, of_classes), apart = _products_of_clusters(sums.of_classes)
+    return Covariance(total, of_classes, sums.sizes, sums.mixed, draws, apart)
 
 
 @library_program()
@@ -97,7 +117,8 @@ def _in_shares(sums: Sums, alone: Alone, bounds: Range) -> tuple[Sums, Alone]:
 
 
 @library_program()
-def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
+def _products_of_items(errors: Array, positive: Array) -> tuple[Apart, Apart | None]:
+    """The total and the parts of the classes, of models and of two models less their mean."""
     library = numerics.namespace(errors, positive)
 
     def of_class(mask: Any) -> Any:
@@ -105,16 +126,40 @@ def _products_of_items(errors: Array, positive: Array) -> tuple[Array, Array]:
             return errors.compress(mask, axis=-1)
         return library.where(mask, errors, 0)
 
-    of_classes = library.stack([_products(of_class(x)) for x in (~positive, positive)], axis=-3)
-    return library.sum(of_classes, axis=-3), of_classes
+    def products(classes: list[Array]) -> Apart:
+        of_classes = library.stack([*map(_products, classes)], axis=-3)
+        return Apart(library.sum(of_classes, axis=-3), of_classes)
+
+    classes = [of_class(x) for x in (~positive, positive)]
+    two = errors.shape[-2] == 2
+    return products(classes), products([*map(less_mean_of_two, classes)]) if two else None
 
 
 @library_program()
-def _products_of_clusters(of_classes: Array) -> tuple[Array, Array]:
-    """The total and the parts of the classes, from sums `[..., models, 2, clusters]`."""
+def _products_of_clusters(of_classes: Array) -> tuple[Apart, Apart | None]:
+    """As `_products_of_items`, from sums `[..., models, 2, clusters]`."""
     library = numerics.namespace(of_classes)
-    apart = library.moveaxis(of_classes, -2, -3)
-    return _products(library.sum(of_classes, axis=-2)), _products(apart)
+
+    def products(sums: Array) -> Apart:
+        by_class = _products(library.moveaxis(sums, -2, -3))
+        return Apart(_products(library.sum(sums, axis=-2)), by_class)
+
+    two = of_classes.shape[-3] == 2
+    return products(of_classes), products(less_mean_of_two(of_classes, -3)) if two else None
+
+
+def less_mean_of_two(units: Array, axis: int = -2) -> Array:
+    """The influence of units `[..., 2, ..., units]` on two models, less its mean over these.
+
+    That is 0 where the models are equal but for rounding. A model with NaN is no part of the mean.
+    """
+    library = numerics.namespace(units)
+    lost = library.any(library.isnan(units), axis=-1, keepdims=True)
+    known = library.where(lost, 0.0, units)
+    n_known = library.sum(~lost, axis=axis, keepdims=True)
+    apart = units - numerics.divide(library.sum(known, axis=axis, keepdims=True), n_known, 0.0)
+    largest = library.max(library.abs(known), axis=(axis, -1), keepdims=True, initial=0)
+    return library.where(library.abs(apart) <= _ROUNDING * largest, 0.0, apart)
 
 
 def _products(units: Array) -> Array:

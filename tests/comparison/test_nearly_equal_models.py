@@ -1,0 +1,79 @@
+"""Models that are nearly equal: errors of differences are far below those of the models."""
+
+from functools import partial
+
+import jax
+import numpy as np
+import pytest
+from fast import marked
+
+import jaxmetrics as jm
+
+pytestmark = pytest.mark.usefixtures("x64")
+N = 90_000
+LABELS = np.arange(N) % 3 == 0
+SCORES = np.argsort(np.argsort(np.random.default_rng(8).permutation(N) + N / 2 * LABELS)) * 1.0
+
+
+def _with_a_pair_swapped():
+    """The scores in which a positive and the next negative above it change places."""
+    order, swapped = np.argsort(SCORES, kind="stable"), SCORES.copy()
+    below = np.flatnonzero(LABELS[order[:-1]] & ~LABELS[order[1:]])[1000]
+    swapped[order[[below, below + 1]]] = SCORES[order[[below + 1, below]]]
+    return swapped
+
+
+MODELS = np.stack([_with_a_pair_swapped(), SCORES])
+compared = partial(jm.compare, jm.roc_auc)
+
+
+def in_a_slice(models, labels):
+    found = jm.slices(jm.roc_auc, models, labels, np.zeros(N, int)).models
+    return jax.tree.map(lambda x: x[0] if np.ndim(x) == 3 else x, found)
+
+
+WAYS = {
+    "numpy": compared,
+    "weights": partial(compared, weights=np.full(N, 2.0)),
+    "clusters": partial(compared, clusters=np.arange(N)),
+    "jit": jax.jit(compared),
+    "slice": in_a_slice,
+}
+
+
+@pytest.mark.parametrize("way", [marked(x, fast=x in ("numpy", "slice")) for x in WAYS])
+def test_two_models_that_differ_in_a_pair(way):
+    """The difference is 1 / (n0 n1), as is its error of each class. The error was 0."""
+    found = WAYS[way](MODELS, LABELS)
+    step = 1 / (np.sum(LABELS) * np.sum(~LABELS))
+    np.testing.assert_allclose(found.difference[0, 1], step, rtol=1e-5)
+    np.testing.assert_allclose(found.standard_error[0, 1], np.sqrt(2) * step, rtol=1e-5)
+    assert found.low[0, 1] < 0 < found.high[0, 1]
+    assert 0.9 < found.p_value[0, 1] < 1
+    if way != "slice":
+        np.testing.assert_allclose(found.chi2, 0.5, rtol=1e-3)
+
+
+def test_copies_of_a_model_have_no_error():
+    found = compared(np.stack([SCORES, SCORES**3, SCORES / 7]), LABELS)
+    assert not np.any(found.standard_error)
+    assert (found.p_value == 1).all()
+
+
+@pytest.mark.parametrize("clusters", [None, np.arange(1000)], ids=["items", "clusters"])
+def test_means_that_differ_by_little_in_each_item(clusters):
+    """As log losses of two precisions do. The error was 0, with a warning of equal differences."""
+    rng = np.random.default_rng(3)
+    values, change = 5 * rng.normal(size=1000) ** 2, 1e-7 * rng.normal(size=1000)
+    found = jm.compare_means(np.stack([values + change, values]), clusters=clusters)
+    expected = np.std(change, ddof=1) / np.sqrt(1000)
+    np.testing.assert_allclose(found.standard_error[0, 1], expected, rtol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:models 0 and 1 differ by the same amount:UserWarning")
+def test_means_that_differ_by_the_same_amount():
+    """Their difference has no variance but that of rounding, wherever the values lie."""
+    values = 1000 * np.random.default_rng(3).normal(size=1000)
+    for shift in (0, 1e6):
+        found = jm.compare_means(np.stack([values - values.mean() + shift + 1, values + shift]))
+        assert not np.any(found.standard_error)
