@@ -16,7 +16,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.covariance import less_mean_of_two
+from jaxmetrics.inference._influence.covariance import products_of_two
 from jaxmetrics.inference._intervals.effective import kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
@@ -247,11 +247,9 @@ def _moments(values: Array, weights: Array | None, where: Array | None) -> Means
     of_items, n, kept, df = shares
     means = mean_of(shares, values)
     errors = of_items * (values - means[:, None])
-    two = len(errors) == 2
-    covariance, between = (
-        numerics.divide(x @ x.T, kept, np.nan)
-        for x in (errors, less_mean_of_two(errors) if two else errors)
-    )
+    own = errors @ errors.T
+    between = products_of_two(errors, own) if len(errors) == 2 else own
+    covariance, between = (numerics.divide(x, kept, np.nan) for x in (own, between))
     apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
     return Means(means, covariance, between, n, kept, df, apart, library.all(are_shares(values)))
 

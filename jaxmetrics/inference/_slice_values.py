@@ -79,12 +79,13 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
     else:
         way = decided_in_slices if decides else smooth_in_slices
         found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
-    influence, apart = [x.influence for x in found], None
-    of_classes = covariance_in_slices(sliced, influence, held=decides)
+    influence: Any = [x.influence for x in found]
+    apart: Any = None
+    of_classes: Any = covariance_in_slices(sliced, influence, held=decides)
     if len(found) == 2 and not one_threshold:
-        of_models: Any = np.stack(influence)
-        of_apart: Any = less_mean_of_two(of_models)
-        apart = covariance_in_slices(sliced, [*of_apart], held=decides)
+        half: Any = (influence[0] - influence[1]) / 2
+        of_half: Any = covariance_in_slices(sliced, [half], held=decides)[..., 0, 0]
+        apart = less_mean_of_two(of_half, of_classes)
     if one_threshold:
         negative = ~sliced.positive
         weight = None if sliced.weights is None else sliced.weights[negative]

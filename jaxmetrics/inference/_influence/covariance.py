@@ -23,8 +23,9 @@ from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.ranges import Range
 
-# Influence values that differ by less, relative to the largest, differ by rounding only.
-_ROUNDING = 1e-14
+# A variance of a difference that is less, relative to those of the models, is rounding only.
+_ROUNDING = 1e-28
+_OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 
 class Apart(NamedTuple):
@@ -126,40 +127,43 @@ def _products_of_items(errors: Array, positive: Array) -> tuple[Apart, Apart | N
             return errors.compress(mask, axis=-1)
         return library.where(mask, errors, 0)
 
-    def products(classes: list[Array]) -> Apart:
-        of_classes = library.stack([*map(_products, classes)], axis=-3)
-        return Apart(library.sum(of_classes, axis=-3), of_classes)
+    def added(of_classes: list[Array]) -> Apart:
+        found = library.stack(of_classes, axis=-3)
+        return Apart(library.sum(found, axis=-3), found)
 
     classes = [of_class(x) for x in (~positive, positive)]
+    own = [*map(_products, classes)]
     two = errors.shape[-2] == 2
-    return products(classes), products([*map(less_mean_of_two, classes)]) if two else None
+    return added(own), added([*map(products_of_two, classes, own)]) if two else None
 
 
 @library_program()
 def _products_of_clusters(of_classes: Array) -> tuple[Apart, Apart | None]:
     """As `_products_of_items`, from sums `[..., models, 2, clusters]`."""
     library = numerics.namespace(of_classes)
-
-    def products(sums: Array) -> Apart:
-        by_class = _products(library.moveaxis(sums, -2, -3))
-        return Apart(_products(library.sum(sums, axis=-2)), by_class)
-
+    sums = library.sum(of_classes, axis=-2), library.moveaxis(of_classes, -2, -3)
+    own = Apart(*map(_products, sums))
     two = of_classes.shape[-3] == 2
-    return products(of_classes), products(less_mean_of_two(of_classes, -3)) if two else None
+    return own, Apart(*map(products_of_two, sums, own)) if two else None
 
 
-def less_mean_of_two(units: Array, axis: int = -2) -> Array:
-    """The influence of units `[..., 2, ..., units]` on two models, less its mean over these.
+def products_of_two(units: Array, own: Array) -> Array:
+    """The inner products of two rows less their mean; `own` are those of the rows."""
+    library = numerics.namespace(units, own)
+    lost = library.isnan(own[..., 0, 0] + own[..., 1, 1])
+    half = library.where(lost[..., None], 0.0, units[..., 0, :] - units[..., 1, :]) / 2
+    return less_mean_of_two(library.sum(half**2, axis=-1), own)
 
-    That is 0 where the models are equal but for rounding. A model with NaN is no part of the mean.
+
+def less_mean_of_two(variance: Array, own: Array) -> Array:
+    """The covariance of two models less their mean, from the variance of half the difference.
+
+    It is 0 where the models are equal but for rounding, and NaN where one of their `own` is NaN.
     """
-    library = numerics.namespace(units)
-    lost = library.any(library.isnan(units), axis=-1, keepdims=True)
-    known = library.where(lost, 0.0, units)
-    n_known = library.sum(~lost, axis=axis, keepdims=True)
-    apart = units - numerics.divide(library.sum(known, axis=axis, keepdims=True), n_known, 0.0)
-    largest = library.max(library.abs(known), axis=(axis, -1), keepdims=True, initial=0)
-    return library.where(library.abs(apart) <= _ROUNDING * largest, 0.0, apart)
+    library = numerics.namespace(variance, own)
+    largest = library.maximum(own[..., 0, 0], own[..., 1, 1])
+    known = library.where(variance <= _ROUNDING * largest, 0.0, variance)
+    return library.where(library.isnan(largest), np.nan, known)[..., None, None] * _OF_TWO
 
 
 def _products(units: Array) -> Array:
