@@ -55,10 +55,8 @@ def flagged_at(items: Items, threshold: Array) -> tuple[Point, Sizes]:
     of_each = numerics.divide(amounts, amount[..., None], 0.0)
     residual = library.where(amounts > 0, of_each * (flagged - share[..., None]), 0)
     n = library.sum(positives > 0, axis=-1)
-    spread = library.where(amount > 0, library.sum(residual**2, axis=-1), np.nan)
-    # One positive alone shows no variance: take the largest possible one.
-    unbiased = numerics.divide(n, n - 1, 0.0)
-    spread = library.where(n > 1, spread * unbiased, share * (1 - share))
+    unbiased = library.sum(residual**2, axis=-1) * numerics.divide(n, n - 1, 0.0)
+    spread = library.where(amount > 0, unbiased, np.nan)
     sizes = sizes._replace(amounts=effective_size(amounts) + none, spread=spread)
     return Point(threshold, tp, fp, total, every, caught, amount), sizes
 
@@ -136,9 +134,8 @@ def _clustered_share(ids: Array, values: Array, parts: tuple[Array, ...]) -> Clu
     of_all, residuals = (numerics.sums_at(ids, x, x.shape[-1]) for x in of_items)
     k = library.sum(of_all > 0, axis=-1)
     kurtosis = numerics.divide(k, effective_size(residuals**2), np.inf)
-    more = library.maximum(kurtosis - 1, 0)  # below 0 only by rounding
-    df = numerics.divide(2 * (k - 1), more, np.inf)
-    return Clustered(effective_size(of_all), library.maximum(library.minimum(df, k - 1), 1))
+    df = 2 * (k - 1) / library.maximum(kurtosis - 1, 2)
+    return Clustered(effective_size(of_all), library.maximum(df, 1))
 
 
 def warn_of_infinite_scores(point: Point) -> None:

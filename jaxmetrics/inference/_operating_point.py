@@ -264,7 +264,7 @@ def operating_point(
         )
     batch = batch_of(items)
     n_values = len(Point._fields) * int(np.prod(batch))
-    request.check(needs_key=resamples, n_values=n_values, n_items=items.scores.shape[-1])
+    request.check(needs_key=resamples, n_values=n_values)
     items = at_least_one(items)
     reported = chosen_threshold(rule, options, items._replace(amounts=None))
     terms = near_tree(Terms(*(options.get(x) for x in ("prevalence", *COSTS))))
@@ -333,7 +333,7 @@ def _replicates(
     `at` `[...]`, if it is not None, is the threshold in all resamples.
     """
     by_item = any(x is not None for x in (request.clusters, items.weights, items.amounts))
-    if 0 in batch or (at is None and (by_item or not all_concrete(*items))):
+    if at is None and (by_item or not all_concrete(*items)):
         return replicates_of(rule, items, request).values
     rows = list(rows_of(items, batch, len(batch) + 1))
     rules = [rule] * len(rows)

@@ -106,8 +106,8 @@ def sample_of(
         draws = draws_of_clusters(mean, variance, n, df, within)
         # Where a few of the clusters decide, their variance is hardly known.
         kurtosis = n * numerics.divide(library.sum(squares**2, axis=-1), second**2, 0.0)
-        by_few = numerics.divide(2 * df, library.maximum(kurtosis - 1, 0.0), np.inf)
-        by_few = library.maximum(library.minimum(by_few, df), library.minimum(df, 1.0))
+        by_few = 2 * df / library.maximum(kurtosis - 1, 2.0)
+        by_few = library.maximum(by_few, library.minimum(df, 1.0))
         df = library.where(is_share, by_few, df)
     return Sample(mean, error, skewness, n, df, is_share, draws)
 
