@@ -3,6 +3,7 @@
 import itertools
 from functools import partial
 
+import interval_formulas as formulas
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -69,6 +70,15 @@ def test_end_of_logit_t_is_that_of_clopper_and_pearson():
     np.testing.assert_allclose(low, exact, rtol=1e-12)
     _, high = doubled(rules.logit_t, moments(0.0, (0.0, 0.0), (300, 25)), 0.9)
     np.testing.assert_allclose(high, 1 - exact, rtol=1e-12)
+
+
+def test_end_of_an_auc_is_that_of_a_sample_half_a_pair_away_if_further():
+    sizes = (21, 158)
+    expected = formulas.auc(1 - 1 / (2 * 21 * 158), (0.0, 0.0), sizes, 0.95)[0]
+    assert expected < 0.025 ** (1 / 21) - 0.01
+    low, _ = doubled(areas.auc, moments(1.0, (0.0, 0.0), sizes), 0.95)
+    _, high = doubled(areas.auc, moments(0.0, (0.0, 0.0), sizes), 0.95)
+    np.testing.assert_allclose([low, 1 - high], expected, rtol=1e-9)
 
 
 def test_estimates_that_do_not_vary():

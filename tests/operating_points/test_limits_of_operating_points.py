@@ -58,6 +58,8 @@ def test_limits_of_a_quantile_are_order_statistics():
     fewest, most = stats.binom.ppf([0.025, 0.975], 100, 0.1)
     assert point.threshold.high == 100 - fewest
     assert point.threshold.low == 100 - most - 1
+    error = (most + 1 - fewest) / (2 * stats.norm.ppf(0.975))
+    np.testing.assert_allclose(point.threshold.standard_error, error, rtol=1e-6)
     few = jm.operating_point(scores[90:110], labels[90:110], max_fpr=0.01)
     assert few.threshold.high == np.inf
 
@@ -83,6 +85,28 @@ def test_equal_weights_change_no_limit(rule, weight):
         of_weights, of_counts = getattr(found, name), getattr(expected, name)
         np.testing.assert_allclose(of_weights.low, of_counts.low, rtol=1e-6)
         np.testing.assert_allclose(of_weights.high, of_counts.high, rtol=1e-6)
+
+
+def test_error_of_a_precision_at_a_given_prevalence_by_hand():
+    """Its log-odds have the variance of log recall - log FPR, with half an item more in each."""
+    labels = np.arange(60) < 20
+    scores = np.concatenate([np.arange(20) < 12, np.arange(40) < 5])
+    found = jm.operating_point(scores, labels, threshold=1, prevalence=0.1).precision
+    value = 0.1 * 0.6 / (0.1 * 0.6 + 0.9 * 0.125)
+    recall, fpr = 12.5 / 21, 5.5 / 41
+    variance = (1 - recall) / (20 * recall) + (1 - fpr) / (40 * fpr)
+    expected = value, value * (1 - value) * variance**0.5
+    np.testing.assert_allclose((found.estimate, found.standard_error), expected, rtol=1e-6)
+
+
+def test_a_share_of_weighted_items_has_as_many_draws_as_their_weights():
+    """Weights 1 and 3 of each class are 64 / 20 draws of the flagged; 16 others weigh 1."""
+    labels = np.array([1, 1, 0, 0] + 6 * [1] + 10 * [0])
+    weights = np.array([1.0, 3, 1, 3] + 16 * [1])
+    found = jm.operating_point(np.arange(20) < 4, labels, threshold=1, weights=weights)
+    for share, k, n in ((found.precision, 1.6, 3.2), (found.npv, 10, 16)):
+        limits = stats.beta.ppf([0.025, 0.975], k + 0.5, n - k + 0.5)
+        np.testing.assert_allclose([share.low, share.high], limits, rtol=1e-5)
 
 
 @pytest.mark.parametrize("rule", ["min_precision", "youden", "cost"])

@@ -158,6 +158,16 @@ def test_edges():
     assert all(np.isnan(x).all() for x in jax.tree.leaves(broken))
 
 
+def test_best_to_flag_nothing():
+    """All that is flagged in resamples is a negative or two."""
+    point = jm.operating_point(
+        [0.8, 0.9, 0.1, 0.2, 0.3, 0.4], [0, 0, 1, 1, 0, 0], fp_cost=1.0, fn_cost=0.1, **FEW
+    )
+    assert point.threshold.estimate == np.inf
+    assert point.flagged.estimate == point.flagged.low == 0 < point.flagged.high < 1
+    assert 0 <= point.cost.low < point.cost.estimate < point.cost.high < 1
+
+
 @pytest.mark.slow
 def test_nothing_is_flagged_at_a_known_prevalence(rng):
     """NPV is 1 less the prevalence, and hardly more if some positives would be flagged."""
@@ -214,3 +224,9 @@ def test_infinite_thresholds_and_those_beyond_the_scores_are_printed(threshold):
     assert found.recall.estimate == (threshold < 0)
     assert "inf" in str(found)
     assert "inf" in str(found.threshold)
+
+
+def test_wide_limits_hide_no_digits_of_a_threshold():
+    scores = np.array([0.123, 0.4, 0.35, 0.8, 0.735, 0.2, 1.3, -4]) / 1000
+    found = jm.operating_point(scores, [0, 0, 1, 1, 1, 0, 1, 0], max_fpr=0.2)
+    assert str(found).startswith("threshold 0.000735 (-0.004000 to inf)")

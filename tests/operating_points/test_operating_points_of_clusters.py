@@ -8,6 +8,9 @@ from fast import marked
 from scipy import stats
 
 import jaxmetrics as jm
+from jaxmetrics._base.types import Items
+from jaxmetrics.inference._at_threshold import clusters_at
+from jaxmetrics.inference._intervals.operating import Terms
 
 
 @pytest.mark.slow  # that copies are as one item says more
@@ -51,6 +54,47 @@ def test_clusters_that_vary_alike_are_known_well(n_clusters):
         flagged * 1.0, labels, threshold=0.5, clusters=ids, key=KEY, n_resamples=200
     ).fpr
     assert fpr.high - fpr.low < 0.15  # it is 0.3 of as many draws as clusters
+
+
+@pytest.mark.parametrize("prevalence", [None, 0.2])
+def test_what_clusters_show_of_a_share_by_hand(prevalence, rng):
+    """Their effective number, and degrees of freedom from 1 to one less than the clusters."""
+    n, k = 60, 12
+    labels, ids, weights = rng.random(n) < 0.5, rng.integers(0, k, n), rng.lognormal(size=n)
+    scores, amounts = rng.normal(size=n), rng.lognormal(size=n)
+    flagged = scores >= 0.3
+    terms = Terms(None if prevalence is None else np.float64(prevalence), 1.0, 4.0)
+    items = Items(scores, labels, weights, None, amounts)
+    found = clusters_at(items, ids, np.float64(0.3), terms)
+    shares = np.where(labels, weights[labels].sum(), weights[~labels].sum()) / weights.sum()
+    of_all, fixed = weights, np.zeros(n, int)
+    if prevalence is not None:  # the share of each class is fixed
+        of_all = weights * np.where(labels, prevalence, 1 - prevalence) / shares
+        fixed = labels.astype(int)
+    none = np.zeros(n, int)
+    expected = {
+        "recall": (flagged, weights * labels, none),
+        "fpr": (flagged, weights * ~labels, none),
+        "precision": (labels, weights * flagged, none),
+        "npv": (~labels, weights * ~flagged, none),
+        "flagged": (flagged, of_all, fixed),
+        "cost": (np.where(labels, 1.0 * ~flagged, flagged / 4), of_all, fixed),
+        "recall_by_amount": (flagged, weights * amounts * labels, none),
+    }
+    assert found.keys() == expected.keys()
+    limited = []
+    for name, (values, each, parts) in expected.items():
+        means = np.bincount(parts, each * values) / np.bincount(parts, each)
+        residuals = np.bincount(ids, each * (values - means[parts]), k)
+        totals = np.bincount(ids, each, k)
+        m = (totals > 0).sum()
+        kurtosis = m * (residuals**4).sum() / (residuals**2).sum() ** 2
+        df = np.clip(2 * (m - 1) / (kurtosis - 1), 1, m - 1)
+        limited.append(df == m - 1)
+        np.testing.assert_allclose(found[name].df, df, rtol=1e-9, err_msg=name)
+        fewest = totals.sum() ** 2 / (totals**2).sum()
+        np.testing.assert_allclose(found[name].fewest, fewest, rtol=1e-9, err_msg=name)
+    assert not all(limited)
 
 
 def test_few_clusters_that_decide_hardly_show_how_alike_items_are():
@@ -134,6 +178,19 @@ def test_limits_of_a_quantile_of_clusters(rule, rng):
         )
         assert fewest == np.ceil(40 * lower / size)
         assert most == np.ceil(40 * (upper + 1) / size)
+
+
+@pytest.mark.parametrize("rule", [{"max_fpr": 0.1}, marked({"min_recall": 0.7}, fast=False)])
+def test_a_quantile_is_chosen_once_for_all_resamples(rule, rng):
+    """Rates have the errors of the same threshold, given."""
+    scores, given = drawn(rng), {"clusters": np.arange(N) // 3, **FEW}
+    chosen = jm.operating_point(scores, LABELS, **rule, **given)
+    fixed = jm.operating_point(scores, LABELS, threshold=chosen.threshold.estimate, **given)
+    for name in ("recall", "fpr", "precision", "npv", "flagged"):
+        found, expected = getattr(chosen, name), getattr(fixed, name)
+        assert found.standard_error == expected.standard_error
+        assert found.method == "bootstrap"
+    assert (chosen.fpr.low, chosen.fpr.high) == (fixed.fpr.low, fixed.fpr.high)
 
 
 @pytest.mark.slow
