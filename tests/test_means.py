@@ -142,6 +142,7 @@ def test_equal_values(value):
     half = np.sqrt(z2 * (n * value * (1 - value) + z2 / 4))
     close(limits(share), [(n * value + z2 / 2 + sign * half) / (n + z2) for sign in (-1, 1)])
     close(limits(share + 1), [value + 1, value + 1])
+    assert interval(np.append(share, 5), where=np.arange(13) < 12).standard_error == 0
 
 
 def test_clusters_of_ones_mirror_those_of_zeros():
@@ -198,6 +199,8 @@ def test_warnings(rng):
         interval(np.r_[np.ones(25), np.full(5, 0.7)])
     with pytest.warns(UserWarning, match="a mean rests on 12 values: .* fewer than 20"):
         interval(rng.normal(size=(2, 12)))
+    with pytest.warns(UserWarning, match="a mean rests on 12 values"):
+        interval([rng.normal(size=12), rng.random(12)])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         interval(rng.random(10))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 
 import difference_formulas as differences
 import jax
@@ -279,9 +280,28 @@ def test_errors(values):
         jm.compare_means(values[0])
     with pytest.warns(UserWarning, match="rests on 5 items"):
         jm.compare_means(values[:, 10:15])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.compare_means(values[[0, 2], :20])
+
+
+def test_one_model_of_shares_is_compared_as_values_of_any_range(x64):
+    """None of the differences that were not drawn is known to be 1 at most."""
+    values = np.full((2, 20), 0.4)
+    values[1, :2] += 3
+    found, d = jm.compare_means(values), values[0] - values[1]
+    weights = np.array([1] * 20 + [18 / 20] * 2)
+    of_both_signs = np.append(d, [3, -3])
+    mean = np.average(of_both_signs, weights=weights)
+    variance = np.average((of_both_signs - mean) ** 2, weights=weights) / weights.sum()
+    half = stats.t.isf(0.025, 19) * variance**0.5
+    np.testing.assert_allclose(found.high[0, 1] - found.difference[0, 1], half, rtol=1e-9)
 
 
 def test_rows_of_items_are_doubted_and_long_lists_are_cut(rng):
     with pytest.warns(UserWarning, match=r"has 30 models of 3 items.*write values\.T"):
         found = jm.compare_means(rng.normal(size=(30, 3)))
     assert "and 10 more" in str(found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        jm.compare_means(rng.normal(size=(30, 40)))

@@ -183,9 +183,48 @@ def test_metrics_that_are_resampled(data):
     options = {"key": jax.random.key(1), "n_resamples": 200}
     found = jm.compare_samples(metric, data[0][0], data[1], GROUPS, **options)
     assert np.isinf(found.df[0, 1])
-    assert 0 < found.standard_error[0, 1] < 1
+    own = [
+        jm.bootstrap(
+            metric,
+            data[0][0],
+            data[1],
+            where=group == GROUPS,
+            key=jax.random.fold_in(options["key"], i),
+            n_resamples=200,
+        ).standard_error
+        for i, group in enumerate(["east", "north"])
+    ]
+    np.testing.assert_allclose(found.standard_error[0, 1], np.hypot(*own), rtol=1e-6)
+    half = stats.norm.isf(0.025) * np.hypot(*own)
+    np.testing.assert_allclose(found.high[0, 1] - found.difference[0, 1], half, rtol=1e-5)
     with pytest.raises(TypeError, match="key is missing"):
         jm.compare_samples(metric, data[0][0], data[1], GROUPS)
+
+
+def _area(table):
+    above = table.negatives.cumsum(-1)
+    pairs = table.positives * (above[..., -1:] - above + table.negatives / 2)
+    return pairs.sum(-1) / (above[..., -1] * table.positives.sum(-1))
+
+
+def test_a_metric_of_a_user_has_welchs_degrees_of_freedom(data, x64):
+    """Of the classes of both groups; or of one model, against a value."""
+    metric, (scores, labels) = jm.table_metric(_area, smooth=True), (data[0][0], data[1])
+    halves = np.arange(N) // (N // 2)
+
+    def welch(parts, sizes):
+        parts, sizes = np.array(parts), np.array(sizes)
+        return parts.sum() ** 0.5, parts.sum() ** 2 / (parts**2 / (sizes - 1)).sum()
+
+    own = [placements(scores[halves == g], labels[halves == g]) for g in (0, 1)]
+    both = jm.compare_samples(metric, scores, labels, halves)
+    of_two = welch(own[0][1] + own[1][1], own[0][2] + own[1][2])
+    one = jm.compare_to_value(metric, scores, labels, value=0.5)
+    of_one = welch(*placements(scores, labels)[1:])
+    found = (both.standard_error[0, 1], both.df[0, 1]), (one.standard_error, one.df)
+    np.testing.assert_allclose(found, (of_two, of_one), rtol=1e-9)
+    half = stats.t.isf(0.025, of_two[1]) * of_two[0]
+    np.testing.assert_allclose(both.high[0, 1] - both.difference[0, 1], half, rtol=1e-9)
 
 
 def test_a_value_is_a_model_without_error(data, x64):
@@ -295,6 +334,8 @@ def test_errors(data):
         jm.compare_samples(jm.roc_auc, scores, labels, GROUPS, clusters=np.arange(N) // 2)
     with pytest.raises(ValueError, match="value must be between"):
         jm.compare_to_value(jm.roc_auc, scores, labels, value=float("nan"))
+    with pytest.raises(TypeError, match="amounts are for metrics that take them"):
+        jm.compare_to_value(jm.roc_auc, scores, labels, value=0.5, amounts=np.ones(N))
     few = np.where(np.arange(N) < 6, "a", "b")
     with pytest.warns(UserWarning, match="group a has"):
         jm.compare_samples(jm.roc_auc, scores[0], labels, few)

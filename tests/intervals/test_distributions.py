@@ -87,7 +87,7 @@ def test_hotelling_survival():
     assert doubled(distributions.hotelling_survival, -1e-18, 3, np.inf) == 1  # rounding below 0
 
 
-SHAPES = (0.5, 0.7, 1.0, 2.5, 17.0, 400.0, 1e4, 1e6)
+SHAPES = (0.5, 0.7, 1.0, 2.5, 10.5, 17.0, 400.0, 1e4, 1e6)
 
 
 def ways(function, *args):

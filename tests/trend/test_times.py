@@ -191,10 +191,14 @@ def test_times_with_zones_are_in_the_order_of_time(rng):
 
 
 def test_the_name_that_is_no_time_is_named(rng):
-    labels, names = np.arange(300) % 2 == 0, np.array(["2026-11", "2026-12", "2026-13"])
-    found = jm.slices(jm.roc_auc, rng.normal(size=300), labels, names[np.arange(300) % 3])
+    labels, names = np.arange(300) % 2 == 0, ["2026-11", "2026-12", "2026-13"]
+    found = jm.slices(jm.roc_auc, rng.normal(size=300), labels, np.tile(names, 100))
     with pytest.raises(ValueError, match="got '2026-13'"):
         jm.trend(found)
+    for mixed, odd in ((["2026-01", "5", "7"], "2026-01"), (["2025Q4", "2026Q1", "on"], "on")):
+        found = jm.slices(jm.roc_auc, rng.normal(size=300), labels, np.tile(mixed, 100))
+        with pytest.raises(ValueError, match=f"quarters or years such as .* got '{odd}'"):
+            jm.trend(found)
     assert "2026-13 is no date" in column_of("x", pd.Series(names)).note
 
 
