@@ -144,6 +144,9 @@ def test_refused_before_resampling(data, monkeypatch):
     windows = functools.partial(jm.partial_auc, max_fpr=np.array([0.1, 0.2]))
     with pytest.raises(ValueError, match="must have one value per table"):
         jm.confidence_interval(windows, *data, method="bca", key=KEY)
+    for function in (jm.confidence_interval, jm.influence, jm.standard_error):
+        with pytest.raises(ValueError, match="must have one value per table"):
+            function(functools.partial(windows, min_fpr=np.array(0.05)), *data)
     pair = functools.partial(jm.precision_at_recall, min_recall=0.5, return_threshold=True)
     for function in (jm.confidence_interval, jm.compare, jm.standard_error):
         with pytest.raises(TypeError, match=r"has several results.*leave return_threshold out"):

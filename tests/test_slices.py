@@ -197,6 +197,12 @@ def test_adjustment_is_sidaks_and_agrees_with_the_limits(data):
     np.testing.assert_allclose(adjusted[:3, 0, 1], 1 - (1 - p) ** m, rtol=1e-4, atol=1e-7)
     assert np.isnan(adjusted[3:]).all()
     assert np.isnan(found.rest.simultaneous_low[3:]).all()
+    for part, n in (("rest", 2 * m), ("models", m)):
+        level = {"confidence_level": 0.95 ** (1 / n), "min_items": 10}
+        alone = getattr(jm.slices(jm.roc_auc, scores, labels, ids, **level), part)
+        for name in ("low", "high"):
+            together = getattr(getattr(found, part), f"simultaneous_{name}")
+            np.testing.assert_allclose(together[:3], getattr(alone, name)[:3], rtol=1e-5)
     shifted = np.where((ids == 0) & labels, scores - 2, scores)
     for level in (0.5, 0.9, 0.99):
         found = jm.slices(jm.roc_auc, shifted, labels, ids, min_items=10, confidence_level=level)

@@ -39,9 +39,9 @@ def test_limits_of_the_bootstrap(data, resampled):
 def test_weights_and_clusters_of_the_bootstrap(data, resampled):
     """Weights of 1 change nothing, and clusters of copies widen the band."""
     scores, labels = data[0][1], data[1]
-    weighted = jm.roc_band(
-        scores, labels, fpr=GRID, key=KEY, weights=np.ones(N), method="bootstrap"
-    )
+    done, given = [], {"fpr": GRID, "key": KEY, "method": "bootstrap"}
+    weighted = jm.roc_band(scores, labels, weights=np.ones(N), progress=done.append, **given)
+    assert done[-1] == 2000
     same(weighted, resampled, rtol=0.1, names=("tpr", "low", "simultaneous_low"))
     copies = np.tile(scores[::3], 3), np.tile(labels[::3], 3)  # of as many items
     how = {"fpr": GRID, "key": KEY, "method": "bootstrap"}

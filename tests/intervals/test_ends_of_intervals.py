@@ -157,6 +157,15 @@ def test_reversed_scores_mirror_the_limits(rule, rng):
     np.testing.assert_allclose(1 - other_low, high, atol=1e-11)
 
 
+@pytest.mark.parametrize("rule", [areas.auc, partial_auc])
+def test_a_class_of_twice_the_largest_variance_has_half_the_size(rule):
+    """As where weights depend on the scores: the variance of n Bernoulli draws is the largest."""
+    largest = 0.8 * 0.2 * 50 / 49
+    found = by_numpy(rule, moments(0.8, (0.1, 2 * largest), (400, 50)), 0.95)
+    expected = by_numpy(rule, moments(0.8, (0.1, largest), (400, 25)), 0.95)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
 @each_rule
 def test_limits_are_nested(rule, rng):
     sample = jax.tree.map(lambda x: x[:, None], many_samples(rng, size=40))

@@ -10,6 +10,7 @@ from chosen_points import COSTS, FEW, KEY, LABELS, N_POSITIVE, RULES, N, best, d
 from fast import marked
 
 import jaxmetrics as jm
+from jaxmetrics.inference._at_threshold import _moments
 
 NAMES = ("recall", "fpr", "precision", "npv", "flagged", "cost", "recall_by_amount")
 
@@ -166,6 +167,15 @@ def test_best_to_flag_nothing():
     assert point.threshold.estimate == np.inf
     assert point.flagged.estimate == point.flagged.low == 0 < point.flagged.high < 1
     assert 0 <= point.cost.low < point.cost.estimate < point.cost.high < 1
+
+
+def test_moments_of_a_choice_leave_out_what_is_undefined():
+    """Of a precision, where a resample or the data flag nothing at the threshold."""
+    in_resamples, in_data = np.array([[0.5, 0.8, np.nan, 0.9], [0.4, np.nan, 0.6, 0.6]])
+    found = _moments(in_resamples[:, None], in_data[:, None])
+    d = [0.1, 0.3]
+    expected = np.mean(d), np.var(d, ddof=1), (0.4 * 0.6 + 0.6 * 0.4) / 2
+    np.testing.assert_allclose(np.concatenate(found), expected, rtol=1e-12)
 
 
 @pytest.mark.slow
