@@ -20,9 +20,9 @@ from jaxmetrics.inference._bootstrap.bootstrap import check_amounts
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._comparison import estimated, warn_of_few_to_compare
-from jaxmetrics.inference._differences import NO_VARIANCE, squares_of
 from jaxmetrics.inference._forms import CLOSED, chosen_method, form_of, limits_of_items
 from jaxmetrics.inference._influence.covariance import Covariance, taken_for_known
+from jaxmetrics.inference._influence.differences import NO_VARIANCE, squares_of
 from jaxmetrics.inference._influence.sizes import OF_INTERVALS, warn_of_undefined
 from jaxmetrics.inference._intervals.metrics import with_influence
 from jaxmetrics.inference._intervals.ranges import ends_of_range
@@ -244,6 +244,6 @@ def _with_value(estimate: Array, covariance: Covariance, value: Array) -> tuple[
     more = covariance._replace(
         total=padded(covariance.total),
         of_classes=None if of_classes is None else padded(of_classes),
-        apart=None,  # the differences of models from each other are not reported
+        between=None,  # differences from the value are those of the models
     )
     return library.append(library.where(is_value, value, estimate), value), more

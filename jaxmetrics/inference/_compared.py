@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +18,7 @@ from jaxmetrics._base.results import STATIC, Column, Result, Table, difference_c
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
 from jaxmetrics._roc.record import MetricLike
-from jaxmetrics.inference._differences import (
+from jaxmetrics.inference._influence.differences import (
     NO_VARIANCE,
     differences_of,
     lost_models,
@@ -210,10 +211,7 @@ def comparison_of(
     reference: int | None,
     margin: float | None,
 ) -> Comparison:
-    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs.
-
-    Of the covariance, the variances of differences count alone, so it may be that of `Apart`.
-    """
+    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs."""
     at = np.float64(level)
     best_set, values = _compared(estimate, covariance, pairs, at, margin, reference)
     numbers: dict[str, Any] = {
@@ -290,6 +288,8 @@ def _compared(
         pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
     behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
+    if n_models == 2:  # of a small difference the covariance has no digits
+        covariance = -library.where(without, 0.0, pairs.standard_error**2) / 2
     chi2, df = _equality(own, covariance, lost)
     fewest = library.min(library.where((pairs.error > 0) & ~without, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
@@ -331,6 +331,8 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     none = lost[1]
     estimate = library.where(lost, estimate[0], estimate)
     differences = estimate[1:] - estimate[0]
+    rounding = math.sqrt(NO_VARIANCE) * library.max(library.abs(estimate))
+    differences = library.where(library.abs(differences) <= rounding, 0.0, differences)
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
     contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
     values, vectors = numerics.eigh(contrast)

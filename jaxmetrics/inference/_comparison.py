@@ -173,8 +173,7 @@ def compare(
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds)
-    apart = (covariance.apart or covariance).total
-    return comparison_of(estimate, apart, pairs, level, reference, margin)
+    return comparison_of(estimate, covariance.total, pairs, level, reference, margin)
 
 
 def estimated(

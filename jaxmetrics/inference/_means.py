@@ -16,7 +16,7 @@ from jaxmetrics._base.types import Array, ArrayLike, HostOrDeviceArray, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._compared import Comparison, check_margin, comparison_of
 from jaxmetrics.inference._influence.clusters import Clusters
-from jaxmetrics.inference._influence.covariance import products_of_two
+from jaxmetrics.inference._influence.covariance import products_between
 from jaxmetrics.inference._intervals.effective import kish
 from jaxmetrics.inference._intervals.interval import Interval
 from jaxmetrics.inference._intervals.means import (
@@ -195,7 +195,7 @@ def compare_means(
     if numerics.namespace(units.estimate) is np:
         _warn_of_few_units(float(units.n), "items" if ids is None else "clusters")
         _warn_of_no_variance(units.estimate, pairs.error)
-    found = comparison_of(units.estimate, units.between, pairs, level, reference, margin)
+    found = comparison_of(units.estimate, units.covariance, pairs, level, reference, margin)
     return found._captioned_as("mean")
 
 
@@ -248,8 +248,8 @@ def _moments(values: Array, weights: Array | None, where: Array | None) -> Means
     means = mean_of(shares, values)
     errors = of_items * (values - means[:, None])
     own = errors @ errors.T
-    between = products_of_two(errors, own) if len(errors) == 2 else own
-    covariance, between = (numerics.divide(x, kept, np.nan) for x in (own, between))
+    products = own, products_between(own, errors)
+    covariance, between = (numerics.divide(x, kept, np.nan) for x in products)
     apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
     return Means(means, covariance, between, n, kept, df, apart, library.all(are_shares(values)))
 

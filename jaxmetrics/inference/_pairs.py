@@ -13,8 +13,8 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import in_native_floats, library_program
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._differences import lost_models, of_differences, root_of
 from jaxmetrics.inference._influence.covariance import Covariance
+from jaxmetrics.inference._influence.differences import lost_models, of_differences, root_of
 from jaxmetrics.inference._intervals.areas import PRIOR
 from jaxmetrics.inference._intervals.clustered import OfClusters, degrees_of_clusters
 from jaxmetrics.inference._intervals.distributions import special
@@ -146,10 +146,9 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
     of_classes = covariance.of_classes
     if of_classes is None:
         of_classes = library.stack([library.zeros_like(covariance.total), covariance.total])
-    apart, apart_of_classes = covariance.apart or (covariance.total, of_classes)
-    total = of_differences(apart)
-    classes = [of_differences(x) for x in apart_of_classes]
-    error = root_of(total, apart, estimate)
+    between = covariance.between or (covariance.total, of_classes)
+    total, classes = of_differences(between[0]), list(of_differences(between[1]))
+    error = root_of(total, between[0], estimate)
     k0 = n0
     if bounds is not None:
         share, unit = bounds.share_of(estimate)[:, None], (bounds.high - bounds.low) ** 2
@@ -205,11 +204,11 @@ def _without(covariance: Covariance, lost: Array) -> Covariance:
         known = [library.where(own, 0.0, x) for x in draws]
         n0, n1 = (library.where(own, library.max(x), x) for x in known)
         draws = n0, n1
-    total, of_classes, apart = jax.tree.map(
+    total, of_classes, between = jax.tree.map(
         lambda x: library.where(lost[:, None] | lost, 0.0, x),
-        (covariance.total, covariance.of_classes, covariance.apart),
+        (covariance.total, covariance.of_classes, covariance.between),
     )
-    return covariance._replace(total=total, of_classes=of_classes, draws=draws, apart=apart)
+    return covariance._replace(total=total, of_classes=of_classes, draws=draws, between=between)
 
 
 def only_number(size: Any) -> Array:
@@ -244,7 +243,7 @@ class Means(NamedTuple):
     Attributes:
       estimate: `[models]`, the means.
       covariance: `[models, models]`, of the means.
-      between: the same, for the variances of differences; of two means less their own mean.
+      between: `between_models` of it.
       n: the effective number of units.
       kept, df: those of `kept_and_df`.
       apart: `[models, models]`, the share of the units in which two models differ.

@@ -9,7 +9,7 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._differences import squares_of
+from jaxmetrics.inference._influence.differences import squares_of
 from jaxmetrics.inference._margins import ByLevel
 from jaxmetrics.inference._pairs import Pairs
 

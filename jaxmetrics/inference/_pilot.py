@@ -14,13 +14,13 @@ from jaxmetrics._base.items import class_weights, items_at_hand
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, choose
-from jaxmetrics.inference._differences import of_differences
 from jaxmetrics.inference._influence.clusters import Clusters, Sums, sums_and_items
 from jaxmetrics.inference._influence.covariance import (
     Covariance,
     covariance_of_clusters,
     covariance_of_items,
 )
+from jaxmetrics.inference._influence.differences import of_differences
 from jaxmetrics.inference._influence.sizes import sizes_of, warn_of_undefined
 from jaxmetrics.inference._intervals.clustered import OfClusters
 from jaxmetrics.inference._intervals.metrics import with_influence

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
@@ -14,8 +13,8 @@ import scipy
 from jaxmetrics._base import cumulative, numerics
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
-from jaxmetrics.inference._differences import differences_of
-from jaxmetrics.inference._influence.covariance import Apart, Covariance
+from jaxmetrics.inference._influence.covariance import Covariance, Products
+from jaxmetrics.inference._influence.differences import differences_of
 from jaxmetrics.inference._intervals.distributions import t_quantile, t_survival
 from jaxmetrics.inference._intervals.effective import to_ends
 from jaxmetrics.inference._intervals.ranges import Range
@@ -101,19 +100,17 @@ def pairs_of_items(
     estimate: HostArray,
     of_classes: HostArray,
     sizes: tuple[HostArray, HostArray],
-    apart: HostArray | None,
+    between: HostArray,
     bounds: Range | None,
 ) -> Pairs:
     """The Pairs of the models within each slice, where items are independent."""
 
-    def of_slice(estimate: Any, of_classes: Any, n0: Any, n1: Any, apart: Any) -> Pairs:
-        own, none = Apart(of_classes.sum(axis=0), of_classes), np.float64(0)
-        between = None if apart is None else Apart(apart.sum(axis=0), apart)
-        covariance = Covariance(*own, (n0, n1, n0 + n1), none, apart=between)
+    def of_slice(estimate: Any, of_classes: Any, n0: Any, n1: Any, between: Any) -> Pairs:
+        own, more = (Products(x.sum(axis=0), x) for x in (of_classes, between))
+        covariance = Covariance(*own, (n0, n1, n0 + n1), np.float64(0), between=more)
         return pairs_of(estimate, covariance, bounds)
 
-    of_slices: Any = itertools.repeat(None) if apart is None else apart
-    pairs = map(of_slice, estimate, of_classes, *sizes, of_slices)
+    pairs = map(of_slice, estimate, of_classes, *sizes, between)
     return stacked([*pairs], bounds, estimate.shape[1])
 
 

@@ -13,7 +13,7 @@ from jaxmetrics._base.types import HostArray, Items
 from jaxmetrics._roc.record import MetricLike, choose
 from jaxmetrics._roc.sliced import Sliced
 from jaxmetrics.inference._forms import Form, limits_of_form
-from jaxmetrics.inference._influence.covariance import less_mean_of_two
+from jaxmetrics.inference._influence.differences import between_models
 from jaxmetrics.inference._influence.slice_covariance import (
     covariance_in_slices,
     covariance_of_threshold,
@@ -56,14 +56,14 @@ class SliceEstimates(NamedTuple):
       of_classes: `[slices, 2, models, models]`, the parts of the covariance.
       sizes: `[slices]` each, the effective sizes of negatives and positives.
       numbers: the further numbers that the closed form needs, `[slices, models, ...]`.
-      apart: as `of_classes`, of two models less their mean; None for any other number of models.
+      between: `between_models` of `of_classes`.
     """
 
     estimate: HostArray
     of_classes: Any
     sizes: tuple[HostArray, HostArray]
     numbers: Any
-    apart: HostArray | None = None
+    between: HostArray
 
 
 def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceEstimates:
@@ -80,12 +80,12 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
         way = decided_in_slices if decides else smooth_in_slices
         found = in_threads(lambda x: way(chosen, arrays, sliced, x, levels), scores)
     influence: Any = [x.influence for x in found]
-    apart: Any = None
     of_classes: Any = covariance_in_slices(sliced, influence, held=decides)
-    if len(found) == 2 and not one_threshold:
-        half: Any = (influence[0] - influence[1]) / 2
-        of_half: Any = covariance_in_slices(sliced, [half], held=decides)[..., 0, 0]
-        apart = less_mean_of_two(of_half, of_classes)
+
+    def of_pair(a: Any, b: Any) -> Any:
+        difference = influence[a] - influence[b]
+        return covariance_in_slices(sliced, [difference], held=decides)[..., 0, 0]
+
     if one_threshold:
         negative = ~sliced.positive
         weight = None if sliced.weights is None else sliced.weights[negative]
@@ -93,8 +93,9 @@ def slice_estimates(items: SlicedItems, form: Form, levels: HostArray) -> SliceE
         slopes = np.stack([x[1].slopes for x in both], axis=1)
         size, of_classes[:, 0] = covariance_of_threshold(weight, flagged, slopes)
         sizes = np.full(len(sliced.counts), size), sizes[1]
+    between: Any = of_classes if one_threshold else between_models(of_classes, of_pair)
     estimate, numbers = _of_models(items, found)
-    return SliceEstimates(estimate, of_classes, sizes, numbers, apart)
+    return SliceEstimates(estimate, of_classes, sizes, numbers, between)
 
 
 def weights_of_positives(items: SlicedItems) -> HostArray:

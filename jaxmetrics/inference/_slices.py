@@ -281,7 +281,7 @@ def _values_and_pairs(
             return values_of_clusters(of_shares, parts, known, levels), pairs
     estimates = slice_estimates(items, form, levels)
     if not alone and parts is None:
-        pairs = pairs_of_items(*estimates[:3], estimates.apart, bounds)
+        pairs = pairs_of_items(*estimates[:3], estimates.between, bounds)
     return values_of_items(estimates, of_shares, levels), pairs
 
 

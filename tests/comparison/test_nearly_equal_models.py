@@ -77,3 +77,17 @@ def test_means_that_differ_by_the_same_amount():
     for shift in (0, 1e6):
         found = jm.compare_means(np.stack([values - values.mean() + shift + 1, values + shift]))
         assert not np.any(found.standard_error)
+
+
+@pytest.mark.parametrize("way", ["numpy", "clusters", "slice"])
+def test_a_pair_beside_another_model_that_is_far(way):
+    """The errors of the pair are those of two models, by NumPy."""
+    other = SCORES + N * np.random.default_rng(4).random(N)
+    found = WAYS[way](np.stack([other, *MODELS]), LABELS)
+    alone = WAYS[way](MODELS, LABELS)
+    for name in ("difference", "standard_error", "p_value"):
+        np.testing.assert_allclose(
+            getattr(found, name)[1, 2], getattr(alone, name)[0, 1], rtol=1e-6, err_msg=name
+        )
+    assert (found.simultaneous_low <= found.low).all()
+    assert found.simultaneous_p_value[1, 2] >= found.p_value[1, 2]

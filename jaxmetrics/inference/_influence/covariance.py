@@ -19,23 +19,18 @@ from jaxmetrics.inference._influence.clusters import (
     sums_of_clusters,
     variances_and_draws,
 )
+from jaxmetrics.inference._influence.differences import between_models
 from jaxmetrics.inference._influence.sizes import sizes_of
 from jaxmetrics.inference._influence.variance import errors_of_items
 from jaxmetrics.inference._intervals.ranges import Range
 
-# A variance of a difference that is less, relative to those of the models, is rounding only.
-_ROUNDING = 1e-28
-_OF_TWO = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
-
-class Apart(NamedTuple):
-    """The covariance of two models less their mean, in which their difference keeps its digits.
-
-    The variance of a difference is v + v - 2 c in the covariance of the models, too. But that has
-    no digits of the difference of two models that rank nearly all items alike.
+class Products(NamedTuple):
+    """Inner products of the influence on models.
 
     Attributes:
-      total, of_classes: as those of Covariance.
+      total: `[..., models, models]`, of all units.
+      of_classes: `[..., 2, models, models]`, of the negatives and of the positives.
     """
 
     total: Array
@@ -54,7 +49,7 @@ class Covariance(NamedTuple):
       mixed: the share of the clusters that have both classes, by weight; 0 without clusters.
       draws: `[models]` each, the numbers of independent negatives and positives that would vary as
         much as the clusters do; None without clusters, or where nobody asked.
-      apart: for the variance of the difference of two models; None for any other number.
+      between: `between_models` of the total and of the parts; None for these themselves.
     """
 
     total: Array
@@ -62,7 +57,7 @@ class Covariance(NamedTuple):
     sizes: tuple[Any, Any, Any]
     mixed: Any
     draws: tuple[Array, Array] | None = None
-    apart: Apart | None = None
+    between: Products | None = None
 
 
 def taken_for_known(total: Array) -> Covariance:
@@ -96,16 +91,16 @@ def covariance_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array,
     """The metric, the items' parts of its standard error, and its Covariance."""
     estimate, errors = errors_of_items(metric, items)
     positive = (near(items.labels) if isinstance(errors, np.ndarray) else items.labels) == 1
-    (total, of_classes), apart = _products_of_items(errors, positive)
+    own, between = _products_of_items(errors, positive)
     sizes = sizes_of(items, None, estimate.ndim)
-    found = Covariance(total, of_classes, (*sizes,), np.float64(0), apart=apart)
+    found = Covariance(*own, (*sizes,), np.float64(0), between=between)
     return estimate, errors, found
 
 
 def covariance_of_clusters(sums: Sums, draws: tuple[Array, Array] | None) -> Covariance:
     """The Covariance, from sums of clusters, and the draws that they amount to if known."""
-    (total, of_classes), apart = _products_of_clusters(sums.of_classes)
-    return Covariance(total, of_classes, sums.sizes, sums.mixed, draws, apart)
+    own, between = _products_of_clusters(sums.of_classes)
+    return Covariance(*own, sums.sizes, sums.mixed, draws, between)
 
 
 @library_program()
@@ -118,8 +113,8 @@ def _in_shares(sums: Sums, alone: Alone, bounds: Range) -> tuple[Sums, Alone]:
 
 
 @library_program()
-def _products_of_items(errors: Array, positive: Array) -> tuple[Apart, Apart | None]:
-    """The total and the parts of the classes, of models and of two models less their mean."""
+def _products_of_items(errors: Array, positive: Array) -> tuple[Products, Products]:
+    """The products of models, and those with the digits of their differences."""
     library = numerics.namespace(errors, positive)
 
     def of_class(mask: Any) -> Any:
@@ -127,43 +122,32 @@ def _products_of_items(errors: Array, positive: Array) -> tuple[Apart, Apart | N
             return errors.compress(mask, axis=-1)
         return library.where(mask, errors, 0)
 
-    def added(of_classes: list[Array]) -> Apart:
+    def added(of_classes: list[Array]) -> Products:
         found = library.stack(of_classes, axis=-3)
-        return Apart(library.sum(found, axis=-3), found)
+        return Products(library.sum(found, axis=-3), found)
 
     classes = [of_class(x) for x in (~positive, positive)]
     own = [*map(_products, classes)]
-    two = errors.shape[-2] == 2
-    return added(own), added([*map(products_of_two, classes, own)]) if two else None
+    return added(own), added([*map(products_between, own, classes)])
 
 
 @library_program()
-def _products_of_clusters(of_classes: Array) -> tuple[Apart, Apart | None]:
+def _products_of_clusters(of_classes: Array) -> tuple[Products, Products]:
     """As `_products_of_items`, from sums `[..., models, 2, clusters]`."""
     library = numerics.namespace(of_classes)
     sums = library.sum(of_classes, axis=-2), library.moveaxis(of_classes, -2, -3)
-    own = Apart(*map(_products, sums))
-    two = of_classes.shape[-3] == 2
-    return own, Apart(*map(products_of_two, sums, own)) if two else None
+    own = Products(*map(_products, sums))
+    return own, Products(*map(products_between, own, sums))
 
 
-def products_of_two(units: Array, own: Array) -> Array:
-    """The inner products of two rows less their mean; `own` are those of the rows."""
-    library = numerics.namespace(units, own)
-    lost = library.isnan(own[..., 0, 0] + own[..., 1, 1])
-    half = library.where(lost[..., None], 0.0, units[..., 0, :] - units[..., 1, :]) / 2
-    return less_mean_of_two(library.sum(half**2, axis=-1), own)
+def products_between(own: Array, units: Array) -> Array:
+    """`between_models` of the inner products `own` of the rows of `units`."""
 
+    def of_pair(a: Any, b: Any) -> Array:
+        first, second = (numerics.without_nan(units[..., i, :]) for i in (a, b))
+        return numerics.namespace(units).sum((first - second) ** 2, axis=-1)
 
-def less_mean_of_two(variance: Array, own: Array) -> Array:
-    """The covariance of two models less their mean, from the variance of half the difference.
-
-    It is 0 where the models are equal but for rounding, and NaN where one of their `own` is NaN.
-    """
-    library = numerics.namespace(variance, own)
-    largest = library.maximum(own[..., 0, 0], own[..., 1, 1])
-    known = library.where(variance <= _ROUNDING * largest, 0.0, variance)
-    return library.where(library.isnan(largest), np.nan, known)[..., None, None] * _OF_TWO
+    return between_models(own, of_pair)
 
 
 def _products(units: Array) -> Array:

@@ -6,13 +6,18 @@ Written over the array library: NumPy's, or JAX's inside `double_precision()`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.types import Array
 
 NO_VARIANCE = 1e-28  # times the square of the estimate: a smaller variance is the rounding of 0
 _ROUNDING = 1e-12
+# Of the larger variance of two models: of smaller variances v + v - 2 c has not ten digits.
+_ALIKE = 1e-6
 
 
 def lost_models(estimate: Array, covariance: Array) -> Array:
@@ -46,10 +51,35 @@ def differences_of(estimate: Any, standard_error: Array) -> Array:
 
 
 def of_differences(covariance: Array) -> Array:
-    """The variances of the differences of all pairs."""
+    """The variances of the differences of all pairs, from `[..., models, models]`."""
+    variances = numerics.namespace(covariance).diagonal(covariance, axis1=-2, axis2=-1)
+    return variances[..., :, None] + variances[..., None, :] - 2 * covariance
+
+
+def between_models(covariance: Array, of_pair: Callable[[Any, Any], Array]) -> Array:
+    """A matrix with the differences of the covariance, also of models that are nearly equal.
+
+    v + v - 2 c has no digits of the variance of a difference that is far below v. NumPy finds those
+    by `of_pair(a, b)`, and so does a program for two models. The matrix is then -1/2 of the
+    variances of all pairs, from which `of_differences` gives these; else it is the covariance.
+    """
     library = numerics.namespace(covariance)
-    variances = library.diagonal(covariance)
-    return variances[:, None] + variances[None, :] - 2 * covariance
+    own = library.diagonal(covariance, axis1=-2, axis2=-1)
+    largest = library.maximum(own[..., :, None], own[..., None, :])
+    n_models, variances = covariance.shape[-1], of_differences(covariance)
+    if library is np:
+        alike = np.triu(variances <= _ALIKE * largest, 1)
+        pairs = np.argwhere(alike.reshape(-1, n_models, n_models).any(axis=0))
+        if not len(pairs):
+            return covariance
+        for a, b in pairs:
+            variances[..., a, b] = variances[..., b, a] = of_pair(a, b)
+    elif n_models == 2:
+        of_two = of_pair(0, 1)[..., None, None] * (1 - np.eye(2))
+        variances = library.where(library.isnan(largest), np.nan, of_two)
+    else:
+        return covariance
+    return -numerics.above_rounding(variances, NO_VARIANCE * largest) / 2
 
 
 def root_of(variance: Array, covariance: Array, estimate: Array) -> Array:
