@@ -223,8 +223,11 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
     if all(quarters):
         numbers = np.array([4.0 * int(x[1]) + int(x[2]) for x in quarters if x])
         return numbers - numbers.min(), ("quarter",)
+    are_dates = all(isinstance(x, str) and _ISO.fullmatch(x) for x in dated)
+    if are_dates:
+        _refuse_parts_of_others(dated)
     try:
-        if all(isinstance(x, str) and _ISO.fullmatch(x) for x in dated):
+        if are_dates:
             dates = np.array(dated, "datetime64")
             since = dates - dates.min()
             unit = _UNITS.get(dates.dtype.name)
@@ -242,6 +245,17 @@ def _times_in(names: Sequence[Any]) -> tuple[HostArray, tuple[str, ...]]:
             f"2026-03, 2026-W07 and 2026Q1, got {brief(odd)}: "
             f"write times=[...], the time of each of {brief(list(names))}"
         ) from None
+
+
+def _refuse_parts_of_others(dates: Sequence[str]) -> None:
+    """A year among months, or a month among days, would be read as the first of these."""
+    shortest = min(dates, key=len)
+    other = next((x for x in dates if len(x) != len(shortest)), None)
+    if len(shortest) < len("2026-03-01") and other is not None:
+        raise ValueError(
+            f"names of slices must be all years, all months or all days, got {shortest!r} and "
+            f"{other!r}: leave one kind out, or write times=[...], the time of each slice"
+        )
 
 
 def _is_time(name: Any) -> bool:

@@ -123,6 +123,15 @@ def test_refused(found, make, error, message):
         make(found[0])
 
 
+@pytest.mark.parametrize("names", [("2026-01", "2026-02", "2026"), ("2026-01-31", "2026-02")])
+def test_a_year_among_months_is_refused(data, names):
+    """NumPy would take it for its January."""
+    scores, labels, _ = data
+    slices = jm.slices(jm.roc_auc, scores, labels, np.resize(names, N))
+    with pytest.raises(ValueError, match="must be all years, all months or all days, got '2026"):
+        jm.trend(slices)
+
+
 def test_crossed_slices_are_refused(data):
     scores, labels, month = data
     crossed = jm.slices(jm.roc_auc, scores, labels, (month, np.arange(N) % 2))
