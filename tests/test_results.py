@@ -125,6 +125,17 @@ def test_crossed_slices_have_two_names():
     assert found.slice.tolist() == ["x, x", "y, y"]
 
 
+@pytest.mark.parametrize("of", [lambda x: x, jm.trend], ids=["slices", "trend"])
+def test_differences_within_slices_have_a_row_for_each_pair(of):
+    """As those of `compare`: a model minus itself, and each pair again, say nothing."""
+    months = np.repeat(["2026-01", "2026-02", "2026-03"], 20)
+    found = of(jm.slices(jm.roc_auc, SCORES, LABELS, months, min_items=3)).models
+    frame = found.to_frame()
+    assert frame[["model", "minus"]].drop_duplicates().to_numpy().tolist() == [["old", "new <b>"]]
+    assert len(frame) == (1 if of is jm.trend else 3)
+    np.testing.assert_array_equal(frame.p_value, np.ravel(found.p_value[..., 0, 1]))
+
+
 def test_many_rows_are_shortened_but_in_the_frame():
     band = jm.roc_band(OLD, LABELS, fpr=np.linspace(0, 1, 101))
     assert len(str(band).splitlines()) < 30

@@ -17,9 +17,10 @@ from jaxmetrics._base.host import all_concrete, at_hand, of_all_processes
 from jaxmetrics._base.items import at_least_one, items_at_hand, shared_by_models
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.pair_rows import each_pair_once
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.sorting import starts
-from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._roc.order import in_order
 from jaxmetrics._roc.record import MetricLike, choose, evaluate_chosen, record_of
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
@@ -46,25 +47,16 @@ class PermutationTest(Result):
     p_value: Array
 
     def _table(self) -> Table:
-        """The pairs above the diagonal."""
         estimate, shape = np.asarray(self.estimate), np.shape(self.difference)
-        chosen = np.broadcast_to(np.triu(np.ones(shape[-2:], bool), 1), shape)
-        index = {
-            kind: [*itertools.compress(names, chosen.ravel())]
-            for kind, names in self._rows(shape, "model", "minus").items()
-        }
-
-        def of_pairs(values: Any) -> HostArray:
-            return np.broadcast_to(values, shape)[chosen]
-
         both = {"estimate": estimate[..., None], "minus_estimate": estimate[..., None, :]}
         columns = [
-            Column("", {name: of_pairs(x) for name, x in both.items()}),
-            Column("difference", {"difference": of_pairs(self.difference)}),
-            Column("p", {"p_value": of_pairs(self.p_value)}, form="p"),
+            Column("", both),
+            Column("difference", {"difference": self.difference}),
+            Column("p", {"p_value": self.p_value}, form="p"),
         ]
+        index = self._rows(shape, "model", "minus")
         title = f"Differences of {self._caption.metric}"
-        return Table(title, index, columns, ("permutation test",))
+        return each_pair_once(Table(title, index, columns, ("permutation test",)), shape)
 
 
 @takes_metric

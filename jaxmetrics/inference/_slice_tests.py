@@ -11,6 +11,7 @@ import numpy as np
 import scipy
 
 from jaxmetrics._base import cumulative, numerics
+from jaxmetrics._base.pair_rows import each_pair_once
 from jaxmetrics._base.results import Column, Result, Table, difference_columns
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics.inference._influence.covariance import Covariance, Products
@@ -61,9 +62,10 @@ class SliceDifferences(Result):
             *difference_columns(parts, None, several=True),
             Column("", {"standard_error": parts["standard_error"]}),
         ]
-        kinds = ("slice", "model", "minus")[: np.ndim(self.difference)]
-        index = self._rows(np.shape(self.difference), *kinds)
-        return Table("Differences", index, columns)
+        shape = np.shape(self.difference)
+        index = self._rows(shape, *("slice", "model", "minus")[: len(shape)])
+        table = Table("Differences", index, columns)
+        return each_pair_once(table, shape) if "minus" in index else table
 
 
 def levels_of(level: float, n_tests: int) -> HostArray:

@@ -16,6 +16,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default
 from jaxmetrics._base.host import near_tree
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.pair_rows import each_pair_once
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.results import STATIC, Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
@@ -95,7 +96,8 @@ class Trend(Result):
         ]
         notes = (f"left out: {some_of(out)}",) if out else ()
         index = self._rows(shape, *("model", "minus")[: len(shape)])
-        return Table(f"Trend of {metric}", index, columns, notes)
+        table = Table(f"Trend of {metric}", index, columns, notes)
+        return each_pair_once(table, shape) if "minus" in index else table
 
 
 @on_any_mesh
