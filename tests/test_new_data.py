@@ -165,3 +165,26 @@ def test_another_number_of_clusters_slices_or_lists_compiles_nothing(name: str) 
             _compiled.clear()
         jax.block_until_ready(NUMBERS[name](ids, scores, labels))
     assert not _compiled
+
+
+OF_MODELS: dict[str, Callable[..., Any]] = {
+    "comparison": lambda scores, labels: jm.compare(jm.roc_auc, scores, labels),
+    "to a value": lambda scores, labels: jm.compare_to_value(jm.roc_auc, scores, labels, value=0.5),
+    "trend": lambda scores, labels: jm.trend(
+        jm.slices(jm.roc_auc, scores, labels, np.arange(60) % len(scores), min_items=2)
+    ),
+    "band": lambda scores, labels: jm.roc_band(
+        scores[0], labels, fpr=np.linspace(0, 1, len(scores))
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", OF_MODELS)
+def test_another_number_of_models_or_points_compiles_nothing(name: str) -> None:
+    for n in (3, 5, 6):
+        scores = np.random.default_rng(n).normal(size=(n, 60))
+        if n == 5:
+            _compiled.clear()
+        jax.block_until_ready(OF_MODELS[name](scores, np.arange(60) % 3 == 0))
+    assert not _compiled

@@ -91,6 +91,11 @@ def to_jax(values: Any, like: Any) -> Array:
     return found
 
 
+def as_jax(values: Any) -> Array:
+    """NumPy's values as `to_jax` makes them, without the copy that jnp.asarray may compile."""
+    return values if isinstance(values, jax.Array) else to_jax(values, None)
+
+
 def on_cpu() -> bool:
     """Whether programs run on the CPU, where they are planned for its caches and threads."""
     return jax.default_backend() == "cpu"

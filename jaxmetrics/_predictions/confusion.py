@@ -9,7 +9,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, cumulative, numerics
 from jaxmetrics._base.double import as_default, double_precision, double_program, library_program
-from jaxmetrics._base.host import to_jax
+from jaxmetrics._base.host import as_jax
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.types import Array, ArrayLike
@@ -75,7 +75,7 @@ def confusion_matrix(
     if numerics.is_inexact(matrix):
         return as_default(matrix)
     with double_precision():  # sums of whole weights stay in 64 bits
-        return to_jax(matrix, None) if isinstance(matrix, np.ndarray) else matrix
+        return as_jax(matrix)
 
 
 @library_program("n_classes")

@@ -11,7 +11,7 @@ from jax import lax
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.frames import names_in
-from jaxmetrics._base.host import all_concrete, at_hand, near_tree
+from jaxmetrics._base.host import all_concrete, as_jax, at_hand, near_tree
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, Items
@@ -131,9 +131,14 @@ def compare_to_value(
         given = near_tree((total, limits, np.float64(value), np.float64(level)))
         pairs, total = _pairs_with_value(pairs, limits), _with_errors(*given)
     found = comparison_of(estimate, total, pairs, level, n_models, margin)
-    own: Comparison = jax.tree.map(
-        lambda x: (x[0] if one else x[:n_models]) if x.ndim else x, found
-    )
+
+    def without_value(x: Any) -> Any:
+        if not x.ndim:
+            return x
+        (values,) = at_hand(x)
+        return as_jax(values[0] if one else values[:n_models])
+
+    own: Comparison = jax.tree.map(without_value, found)
     return own._captioned_as(value=(f"{value:g}",))
 
 

@@ -202,7 +202,7 @@ def roc_band(
         found = of_rates(items, ids, grid, level)
     else:
         found = of_independent_items(items, grid, level, exact=method == "exact")
-    return RocBand(jnp.array(grid, numerics.default_float()), *found, level)
+    return RocBand(as_default(grid.copy()), *found, level)
 
 
 _FEWEST = 31  # negatives; resamples of fewer may have none above most of the positives

@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default, library_program
+from jaxmetrics._base.host import as_jax
 from jaxmetrics._base.results import STATIC, Column, Result, Table, difference_columns, digits_for
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.words import fixed
@@ -218,7 +218,7 @@ def comparison_of(
         name: None if x is None else as_default(x) for name, x in values.items()
     }
     known: Any = {"confidence_level": level, "margin": margin}
-    found = Comparison(**numbers, best_set=jnp.asarray(best_set), **known)
+    found = Comparison(**numbers, best_set=as_jax(best_set), **known)
     return found if reference is None else found._captioned_as(reference=(reference,))
 
 

@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import as_default
-from jaxmetrics._base.host import near_tree
+from jaxmetrics._base.host import as_jax, near_tree
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.pair_rows import each_pair_once
 from jaxmetrics._base.quoting import brief
@@ -190,7 +189,7 @@ def trend(slices: Slices, *, times: ArrayLike | None = None) -> Trend:
         return Trend(
             names=slices.names,
             times=as_default(at),
-            used=jnp.asarray(used),
+            used=as_jax(used),
             **jax.tree.map(as_default, fit),
             models=models,
             confidence_level=slices.confidence_level,
