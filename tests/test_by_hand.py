@@ -212,5 +212,5 @@ def test_a_users_own_metric():
     )
     with pytest.raises(TypeError, match="gamma"):
         f_measure(SCORES, LABELS, gamma=1)
-    with pytest.raises(TypeError, match="keyword-only"):
+    with pytest.raises(TypeError, match="one ScoreTable, and options that are keyword-only"):
         jm.table_metric(lambda table, beta: beta)

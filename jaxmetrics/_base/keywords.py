@@ -82,7 +82,8 @@ def keywords(
     options = tuple(inspect.signature(function).parameters.values())[1:]
     if any(option.kind is not option.KEYWORD_ONLY for option in options):
         raise TypeError(
-            f"the options of {name} must be keyword-only: write def {name}(table, *, option=...)"
+            f"{name} must take one ScoreTable, and options that are keyword-only: write "
+            f"def {name}(table, *, option=...)"
         )
     in_place, by_name = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
     arrays = [inspect.Parameter(x, in_place, default=value) for x, value in positional.items()]
