@@ -19,7 +19,16 @@ from jaxmetrics._report._fonts import drawn_names
 from jaxmetrics._report._metrics import costs_of
 from jaxmetrics._report._settings import Settings
 from jaxmetrics.plots._forest import draw_forest
-from jaxmetrics.plots._style import StyleName, height_for, n_distinct, shade, style_of
+from jaxmetrics.plots._style import (
+    GREY,
+    StyleName,
+    band_label,
+    finish_axes,
+    height_for,
+    n_distinct,
+    shade,
+    style_of,
+)
 from jaxmetrics.plots._trend import draw_trend
 
 if TYPE_CHECKING:
@@ -224,6 +233,8 @@ def _draw_precision(
         low, high = precision_limits(band, positives / (positives + negatives))
         for i in range(len(names)):
             shade(ax, RECALLS, low[i], high[i], looks.colour(i), edge=looks.edge(i))
+        shade(ax, [], [], [], GREY, label=band_label(band))
+        finish_axes(ax)
     return figure
 
 

@@ -61,6 +61,7 @@ def test_figures_write_the_numbers_of_the_tables(in_memory):
         legend = [x.get_text() for x in ax.get_legend().get_texts()]
         for text, cell in zip(legend, cells, strict=False):
             assert text.endswith(f" {cell.value} [{', '.join(cell.interval)}]")
+        assert "95 % pointwise band" in legend
 
 
 def test_figures_in_print(data, drawings, tmp_path):
