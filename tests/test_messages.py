@@ -71,6 +71,17 @@ NO_NUMBERS = r"its column 'site' does not: leave it out, as in scores\[\['a'\]\]
         ((SCORES, LABELS), {"weights": [1, 1]}, ValueError, r"weights \[2\]"),
         ((SCORES, LABELS), {"where": [1, 1, 0, 1, 1]}, TypeError, "where=mask != 0"),
         ((["0,1", "0,2", "0", "0", "1"], LABELS), {}, TypeError, "decimals follow a point"),
+        *(  # ids, and numbers that were not read as such
+            ((pd.Series(list("12345"), dtype=kind), LABELS), {}, TypeError, "such as '1'")
+            for kind in (None, object, "string", "category")
+        ),
+        (
+            (pd.DataFrame({"a": SCORES, "site": list("12345")}), LABELS),
+            {},
+            TypeError,
+            NO_NUMBERS,
+        ),
+        ((SCORES, pd.Series(list("01011"))), {}, TypeError, "labels == 'yes'"),
         (
             (SCORES, LABELS),
             {"where": pd.array([True, None, True, True, True], dtype="boolean")},

@@ -164,7 +164,14 @@ def _refuse_other_dtypes(name: str, value: ArrayLike, array: HostOrDeviceArray) 
         )
 
 
+def _has_texts(array: HostArray) -> bool:
+    """Whether an array of objects holds texts, which pandas converts if they look like numbers."""
+    return any(isinstance(x, str) for x in array.flat)
+
+
 def _is_numeric(column: Any) -> bool:
+    if _has_texts(np.asarray(column, object)):
+        return False
     try:
         np.asarray(column, np.float64)
     except (TypeError, ValueError):
@@ -187,8 +194,8 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
     except (ValueError, TypeError) as error:
         reason = str(error)[:200]
         raise type(error)(f"{name} {_UNREADABLE}: {reason}") from None
-    if array.dtype == object and hasattr(value, "to_numpy"):  # pandas' nullable columns
-        with contextlib.suppress(ValueError, TypeError):  # texts stay as they are
+    if array.dtype == object and hasattr(value, "to_numpy") and not _has_texts(array):
+        with contextlib.suppress(ValueError, TypeError):  # pandas' nullable columns
             array = value.to_numpy(dtype=np.float64, na_value=np.nan)
     return _native(array)
 
