@@ -36,3 +36,13 @@ def test_sums_are_those_of_the_items(rng, monkeypatch, x64, n):
         some = x > 0
         for sums, of_each in zip(values, [x, some, some, some * (x**2 + 1)], strict=True):
             assert np.array_equal(sums, np.append(0, np.cumsum(of_each)))
+
+
+def test_items_without_weights_count_as_1():
+    part = ByClass.of(jnp.asarray([10, 20, 20, 40, 50, 60], jnp.uint32), np.array([2, 5]), None)
+    assert part.lowest().tolist() == [1, 1]
+    places = np.array([2, 3, 5])
+    (sums,) = part.sums_of([lambda weights: 3 * weights], places, 1)
+    assert sums.tolist() == [0, 3, 9]
+    first = part.first_that_is_not(lambda keys: keys < np.array([40, 41, 99]), (3,), 1)
+    assert first.tolist() == [3, 4, 5]

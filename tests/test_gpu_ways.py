@@ -207,9 +207,9 @@ def test_keys_without_gaps_tie_and_ascend_as_before(name, x64):
         assert n_keys == (steps[0][0] - steps[0][1] + 1) + (steps[1][0] - steps[1][1] + 1) + 1
 
 
-@pytest.mark.parametrize("scale", [1.0, 1e30])
+@pytest.mark.parametrize("scale", [1.0, 1e10])
 def test_words_of_keys_and_payload_or_pairs(scale, monkeypatch, x64, rng):
-    """Keys of numbers from 1e-30 to 1e30 leave no room: the same follows from pairs."""
+    """Keys of numbers from 1e-10 to 1e10 need a bit more than is left: pairs give the same."""
     monkeypatch.setattr(narrow_keys, "_MANY", 1)
     scores = rng.normal(size=(2, 500)).round(1).astype(np.float32) * [[scale], [1 / scale]]
     keys = jnp.asarray(sorting.descending_keys(scores.astype(np.float32).ravel()))
@@ -228,8 +228,8 @@ def test_words_of_keys_and_payload_or_pairs(scale, monkeypatch, x64, rng):
     ends = np.append(expected[1:], True)  # where the order within ties does not matter
     by_key = np.asarray(payload)[np.argsort(keys, kind="stable")]
     np.testing.assert_array_equal(sums[ends], np.cumsum(by_key**2)[ends])
-    fits = narrow_keys.span_of(keys).n_keys <= 1 << 30
-    assert fits == (scale == 1)
+    n_bits = int(narrow_keys.span_of(keys).n_keys - 1).bit_length()
+    assert n_bits == 31 if scale > 1 else n_bits <= 30
     for a, b in zip(jax.vmap(of)(jnp.stack([keys, keys])), (begins, sums), strict=True):
         np.testing.assert_array_equal(a[:, ends], np.stack([b[ends]] * 2))
 
