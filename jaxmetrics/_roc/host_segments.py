@@ -202,15 +202,18 @@ class InSegments:
         tie = np.any((self.negative.at(below) == scores) & real)
         not_above = self.negative.search(scores, "right") if tie else below
         above, not_below = map(self.negative.weight_from, (not_above, below))
-        return _Padded(self, scores, *(x[:, None] for x in (weights, above, not_below)))
+        return _Padded(self, *(x[:, None] for x in (weights, above, not_below)))
 
 
 @dataclass(frozen=True)
 class _Padded:
-    """The positives of each slice `[slices, 1, width]`, each a group; padding has weight 0."""
+    """The positives of each slice `[slices, 1, width]`, each a group; padding has weight 0.
+
+    They do not know the positives beside them, as a recall, the only metric of slices here, asks
+    for negatives alone.
+    """
 
     whole: InSegments
-    scores: HostArray
     weights: HostArray
     above: HostArray
     not_below: HostArray
@@ -226,11 +229,3 @@ class _Padded:
 
     def total(self, of_each: Any) -> Any:
         return np.einsum("...i,...i", self.weights, of_each)
-
-    @property
-    def positives_not_below(self) -> Any:
-        return self.whole.positive.weight_above(self.scores, "left")[:, None]
-
-    @property
-    def positives_above(self) -> Any:
-        return self.whole.positive.weight_above(self.scores, "right")[:, None]

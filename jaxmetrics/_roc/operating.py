@@ -15,8 +15,6 @@ from jaxmetrics._roc.limits import reaches
 from jaxmetrics._roc.metric import library_metric
 from jaxmetrics._roc.record import Options
 from jaxmetrics._roc.table import ScoreTable
-from jaxmetrics._roc.thresholds import threshold_at_fpr
-from jaxmetrics._roc.tradeoffs import specificity_at_sensitivity
 
 # The options that ask for a rule.
 NUMERIC_RULES = ("max_fpr", "min_recall", "min_precision", "threshold")
@@ -63,8 +61,6 @@ def check_rule(given: Options) -> Options:
 def chosen_point(
     table: ScoreTable,
     *,
-    max_fpr: Any = None,
-    min_recall: Any = None,
     min_precision: Any = None,
     threshold: Any = None,
     fp_cost: Any = None,
@@ -73,17 +69,14 @@ def chosen_point(
     prevalence: Any = None,
     amounts: Any = None,
 ) -> Point:
-    """The Point at the threshold that the rule chooses. `amounts` `[rows]` go with table rows."""
+    """The Point at the threshold that the rule chooses. `amounts` `[rows]` go with table rows.
+
+    The threshold of `max_fpr` and `min_recall` is a metric's: callers choose it, and pass it.
+    """
     library = namespace(*table)
     fps, tps, thresholds = operating_points(table)
     total, every = tps[-1], fps[-1]
-    if max_fpr is not None:
-        how = {"method": "step", "quantile_method": "linear"}
-        found = threshold_at_fpr.record.function(table, max_fpr=max_fpr, **how)
-    elif min_recall is not None:
-        by_recall = specificity_at_sensitivity.record.function
-        found = by_recall(table, min_sensitivity=min_recall, return_threshold=True).threshold
-    elif threshold is not None:
+    if threshold is not None:
         found = library.asarray(threshold, np.float64)
     else:
         terms = min_precision, fp_cost, fn_cost, criterion, prevalence

@@ -22,7 +22,7 @@ from jaxmetrics._base.results import STATIC, Column, Result, Table, width_betwee
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
-from jaxmetrics._roc.operating import COSTS, RULES, Point, chosen_point
+from jaxmetrics._roc.operating import COSTS, RULES, Point, check_rule, chosen_point
 from jaxmetrics.inference._at_threshold import (
     clustered_size,
     clusters_at,
@@ -237,8 +237,6 @@ def operating_point(
         threshold = in_dtype(threshold, items.scores.dtype)
     rule = functools.partial(
         chosen_point,
-        max_fpr=max_fpr,
-        min_recall=min_recall,
         min_precision=min_precision,
         threshold=threshold,
         fp_cost=fp_cost,
@@ -246,7 +244,7 @@ def operating_point(
         criterion=criterion,
         prevalence=prevalence,
     )
-    options = chosen_point.record.settings(rule.keywords)
+    options = check_rule({**rule.keywords, "max_fpr": max_fpr, "min_recall": min_recall})
     name = next((x for x in RULES if x in options), "cost")
     resamples = ids is not None or not (name in QUANTILES or name == "threshold")
     request = Request(
@@ -338,9 +336,8 @@ def _replicates(
     rows = list(rows_of(items, batch, len(batch) + 1))
     rules = [rule] * len(rows)
     if at is not None:
-        none = dict.fromkeys(QUANTILES)
         known = jnp.where(jnp.isnan(at), jnp.inf, at).ravel()  # NaN would be refused
-        rules = [functools.partial(rule, threshold=x, **none) for x in known]
+        rules = [functools.partial(rule, threshold=x) for x in known]
     each = [replicates_of(of, row, request).values for of, row in zip(rules, rows, strict=True)]
     with double_precision():  # else thresholds are rounded, and flag other items
         return jax.tree.map(lambda *x: jnp.stack(x, axis=1).reshape(len(x[0]), *batch), *each)

@@ -240,3 +240,12 @@ def test_wide_limits_hide_no_digits_of_a_threshold():
     scores = np.array([0.123, 0.4, 0.35, 0.8, 0.735, 0.2, 1.3, -4]) / 1000
     found = jm.operating_point(scores, [0, 0, 1, 1, 1, 0, 1, 0], max_fpr=0.2)
     assert str(found).startswith("threshold 0.000735 (-0.004000 to inf)")
+
+
+@pytest.mark.parametrize(("least", "threshold"), [(0.3, 3), (0.4, 5), (0.45, 8)])
+def test_precision_at_a_prevalence_by_hand(least, threshold):
+    """0.2 TPR / (0.2 TPR + 0.8 FPR) is 1 / 3 at the score 3, 3 / 7 at 5, and 1 at 8 alone."""
+    labels = [1, 0, 1, 1, 0, 1, 0, 0]
+    options = {"min_precision": least, "prevalence": 0.2, **FEW}
+    found = jm.operating_point(np.arange(8.0, 0, -1), labels, **options)
+    assert found.threshold.estimate == threshold

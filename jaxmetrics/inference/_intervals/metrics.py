@@ -277,12 +277,10 @@ def _average_precision(curves: Curves, options: Options) -> Array:
 
 
 def _finish_chosen_point(finish: Finish, options: Options) -> Finish:
-    # A rule that is resampled by runs, as max_fpr is not, chooses +inf or the score of a positive.
-    # So negatives may merge.
-    finish = finish._replace(apart=True, merges=("max_fpr" not in options, False))
-    if {"max_fpr", "min_recall", "threshold"} & set(options):
-        return finish
-    return finish._replace(objective=by_rule)
+    # A rule that is resampled by runs chooses +inf or the score of a positive. So negatives may
+    # merge.
+    finish = finish._replace(apart=True, merges=(True, False))
+    return finish if "threshold" in options else finish._replace(objective=by_rule)
 
 
 def _finish_best_point(finish: Finish, options: Options) -> Finish:
