@@ -10,6 +10,8 @@ import pytest
 from fast import marked
 
 import jaxmetrics as jm
+from jaxmetrics._base.checks import QUANTILE_METHODS
+from jaxmetrics._roc.quantile import weighted_quantile
 
 N = 400
 SCORES = {
@@ -235,3 +237,21 @@ def test_a_positive_whose_weight_a_sum_absorbs_is_flagged():
 
     for found in (threshold(weights), jax.jit(threshold)(weights)):
         np.testing.assert_array_equal(found, [2, 2])
+
+
+def test_many_sensitivities_are_those_of_each():
+    """More limits than are selected one by one."""
+    scores, labels = np.arange(12.0) % 7, np.arange(12) % 3 == 0
+    limits = np.linspace(0.1, 1, 6)
+    metric = partial(jm.specificity_at_sensitivity, scores, labels, return_threshold=True)
+    each = [metric(min_sensitivity=x) for x in limits]
+    np.testing.assert_array_equal(metric(min_sensitivity=limits), np.transpose(each))
+
+
+@pytest.mark.parametrize("method", QUANTILE_METHODS)
+@pytest.mark.parametrize("n", [1, 2, 5, 8])
+def test_quantiles_are_those_of_numpy(method, n):
+    values = np.arange(n) ** 2.0
+    q = np.linspace(0, 1, 23)
+    found = weighted_quantile(values[::-1], np.ones(n), q, method)
+    np.testing.assert_allclose(found, np.quantile(values, q, method=method), atol=1e-9)

@@ -21,7 +21,7 @@ from jaxmetrics._roc.at_hand import at_hand_with, in_jax
 from jaxmetrics._roc.host_class import FEW_THRESHOLDS, OneClass, sortable
 from jaxmetrics._roc.host_placements import OnHost, placements_of
 from jaxmetrics._roc.limits import Limit, limit_of_fpr, most_within
-from jaxmetrics._roc.placements import Beside, Corners, Part
+from jaxmetrics._roc.placements import Beside, Part
 from jaxmetrics._roc.quantile import quantile
 from jaxmetrics._roc.reported import Decision, as_reported, warn_if
 
@@ -178,9 +178,6 @@ class RowsOnHost:
 
     def beside(self, limit: Limit) -> Beside:
         return self._each(lambda row: row.beside(limit))
-
-    def corners(self, limit: Limit) -> Corners:
-        return self._each(lambda row: row.corners(limit))
 
     def _each(self, function: Callable[[OnHost], R]) -> R:
         """`function` of the placements of each row: for methods that many rows seldom need."""

@@ -25,7 +25,7 @@ from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.limits import Limit
 from jaxmetrics._roc.mesh_items import OfClasses, ones, sorted_by_class, units_of_classes
 from jaxmetrics._roc.mesh_ranges import InRange
-from jaxmetrics._roc.placements import Beside, Corners, Groups
+from jaxmetrics._roc.placements import Beside, Groups
 from jaxmetrics._roc.quantile import quantile
 
 _BITS_OF_DIGIT = 4
@@ -105,15 +105,6 @@ class OnMesh:
         within, beyond, after = self._around(kept)
         fps = (self._before(x, SORTED_NEGATIVES) for x in (kept, after))
         return Beside(within, beyond, *fps)
-
-    def corners(self, limit: Limit) -> Corners:
-        kept = self._kept(limit)
-        *_, after = self._around(kept)
-        fps, tps = (
-            [self._before(x, of) for x in (kept, after)]
-            for of in (SORTED_NEGATIVES, SORTED_POSITIVES)
-        )
-        return Corners(*fps, *tps)
 
     def quantile(self, q: Any, method: str) -> Array:
         last = self._number_before(self.part.ends, (SORTED_NEGATIVES,)) - 1

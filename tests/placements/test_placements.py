@@ -24,6 +24,7 @@ from jaxmetrics._roc import host_placements
 from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.limits import limit_of_fpr, limit_of_specificity, most_within
 from jaxmetrics._roc.record import record_of
+from jaxmetrics._roc.selection import highest
 
 
 @cache
@@ -246,3 +247,18 @@ def test_the_lowest_quantile_of_heavy_negatives_is_one_of_them(lowest):
     found = jax.jit(threshold)(scores, labels), threshold(np.tile(scores, (9, 1)), labels)[0]
     np.testing.assert_array_equal(found, threshold(scores, labels))
     assert found[0] == np.float32(0.5)
+
+
+def test_thresholds_of_several_specificities_in_a_program():
+    """The lowest positive above 2 of 4 negatives, and above all of them."""
+    scores, labels = jnp.arange(8.0), jnp.array([0, 0, 1, 0, 1, 0, 1, 1])
+    metric = partial(jm.sensitivity_at_specificity, return_threshold=True)
+    found = jax.jit(lambda *x: metric(*x, min_specificity=jnp.array([0.5, 1])))(scores, labels)
+    np.testing.assert_array_equal(found, [[1, 0.5], [2, 6]])
+
+
+@pytest.mark.parametrize("library", [np, jnp])
+def test_the_highest_scores_of_some_items(library, x64):
+    scores, which = np.array([5, 1, 4, 9, 3], np.float32), np.array([1, 1, 1, 0, 1], bool)
+    found = highest(*map(library.asarray, (scores, which, np.array([0, 3, 1]))))
+    assert found.tolist() == [5, 1, 4]

@@ -200,6 +200,13 @@ def test_models_with_ties_at_the_end_of_the_window(shared):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
+def test_a_window_that_holds_the_only_negative(shared):
+    """Which is above all positives of the first model, and below those of the second."""
+    scores, labels = np.array([[3.0, 1, 2], [1, 3, 2]]), np.array([0, 1, 1])
+    found = shared(jm.partial_auc, scores, labels, max_fpr=0.1)
+    np.testing.assert_allclose(found, [0, 0.1], rtol=1e-6)
+
+
 @pytest.mark.parametrize("given", ["weights", "amounts", "labels"])
 def test_models_whose_items_count_unlike(given, rng):
     """Weights, amounts and labels of each model are not for the way of rows that share labels."""
