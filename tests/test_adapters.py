@@ -76,6 +76,8 @@ def test_clu(batches):
     half = np.arange(64) < 32
     masked = kind.from_model_output(scores[0], labels[0], mask=jnp.asarray(half, jnp.float32))
     assert_allclose(masked.compute(), whole(jm.roc_auc, scores[0, :32], labels[0, :32]))
+    yes_or_no = kind.from_model_output(scores[0], labels[0], mask=half)
+    assert_array_equal(yes_or_no.digits, masked.digits)
     with pytest.raises(ValueError, match=r"mask must be 0 and 1, got 0\.5: other numbers"):
         kind.from_model_output(scores[0], labels[0], mask=jnp.where(half, 1, 0.5))
     weights = np.linspace(0, 1, 64, dtype=np.float32)

@@ -206,3 +206,12 @@ def test_results_without_a_derivative():
     assert_allclose(slope["square"], 2 * weights @ weights, rtol=1e-6)
     gradient = jax.grad(lambda x: of(x)["square"].astype(np.float32))(weights)
     assert_allclose(gradient, 2 * weights, rtol=1e-6)
+
+
+def test_a_derivative_is_linear_in_its_direction():
+    at, first, second = map(jnp.float32, (WEIGHTS, SCORES, WEIGHTS**2))
+
+    def along(direction):
+        return jax.jvp(lambda x: jm.roc_auc(SCORES, LABELS, weights=x), (at,), (direction,))[1]
+
+    assert_allclose(jax.jvp(along, (first,), (second,))[1], along(second), rtol=1e-6)

@@ -67,6 +67,8 @@ def metric_values(name):
         yield compiled(scores[0], LABELS, where=WEIGHTS < 0.8)
     for n in {"auc": (7,), "precision": (32, 0)}.get(name, ()):
         yield compiled(SCORES[0, :n], LABELS[:n])
+    if name in ("auc", "precision"):  # a tie at the top of more than two words
+        yield compiled(jnp.minimum(SCORES[0], -0.5), LABELS)
 
 
 def derivative():

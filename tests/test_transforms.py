@@ -198,3 +198,9 @@ def test_labels_of_a_closure_are_not_known_to_the_compiler(metric, rng):
     lowered = jax.jit(lambda x: metric(x, labels)).lower(scores)
     assert re.search(r"optimization_barrier .*tensor<8192xi1>", lowered.as_text())
     close(lowered.compile()(scores), metric(scores, labels), rtol=1e-5)
+
+
+def test_a_program_for_several_platforms_in_x64_mode(x64, rng):
+    scores, labels, _ = map(jnp.asarray, sample(rng))
+    exported = jax.export.export(jax.jit(jm.roc_auc), platforms=["cpu", "cuda"])(scores, labels)
+    close(exported.call(scores, labels), jm.roc_auc(scores, labels), rtol=1e-15)

@@ -65,8 +65,14 @@ def test_a_traced_segment_out_of_range_makes_the_losses_of_its_row_nan():
 @pytest.mark.parametrize("metric", [jm.roc_auc, jm.ndcg])
 def test_vmap_outside_of_jit_says_what_to_write(metric):
     scores, labels = np.random.default_rng(0).random((2, 4)), np.array([LABELS, LABELS])
-    with pytest.raises(TypeError, match=r"vmap outside of jit.*jax\.jit\(jax\.vmap"):
+    with pytest.raises(TypeError, match=r"vmap and jvp outside of jit.*jax\.jit\(jax\.vmap"):
         jax.vmap(metric)(scores, labels)
     expected = metric(scores, labels)
     for found in (jax.jit(jax.vmap(metric)), jax.vmap(metric)):
         np.testing.assert_allclose(found(jnp.asarray(scores), jnp.asarray(labels)), expected, 1e-6)
+
+
+def test_jvp_outside_of_jit_says_what_to_write():
+    weights = np.ones(4)
+    with pytest.raises(TypeError, match=r"vmap and jvp outside of jit.*jax\.numpy\.asarray"):
+        jax.jvp(lambda w: jm.roc_auc(weights, LABELS, weights=w), (weights,), (weights,))

@@ -29,12 +29,12 @@ def double_precision() -> Iterator[None]:
         with jax.enable_x64(True), ordinary_promotion(), nan_as_value():
             yield
     except jax.errors.JaxRuntimeError as error:
-        # Outside of jit, vmap passes a NumPy array on in 64 bits, but says that its dtype has 32.
+        # Outside of jit, vmap and jvp pass NumPy's arrays on in 64 bits, but say that they have 32.
         if "InputMismatch" not in str(error):
             raise
         raise TypeError(
-            "vmap outside of jit cannot take NumPy's 64-bit arrays while x64 mode is off: write "
-            "jax.jit(jax.vmap(...)), or jax.numpy.asarray(...) around the arrays"
+            "vmap and jvp outside of jit cannot take NumPy's 64-bit arrays while x64 mode is off: "
+            "write jax.jit(jax.vmap(...)), or jax.numpy.asarray(...) around the arrays"
         ) from None
 
 

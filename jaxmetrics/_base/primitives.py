@@ -318,8 +318,6 @@ def _push_linear(primals: Any, tangents: Any, *, call: _Linear, types: Any) -> A
 
 
 def _transpose_linear(cotangents: Any, *arrays: Any, call: _Linear, types: Any) -> Any:
-    if all(type(x) is ad.Zero for x in cotangents):
-        return [None] * len(arrays)
     fixed, arguments = call.split(arrays)
     unknown = [ad.is_undefined_primal(x) for x in arguments]
     results = _linear().bind(

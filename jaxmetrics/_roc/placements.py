@@ -154,7 +154,7 @@ class Placements(Protocol):
         """The last ROC point within the limit, and the next one, or the same if it is the end."""
 
     def corners(self, limit: Limit) -> Corners:
-        """The last ROC point within the limit, and the next one, or the same if it is the end."""
+        """The weights of both classes at these points; only of a table, and of one row by NumPy."""
 
     def quantile(self, q: Any, method: str) -> Any:
         """The q-quantile of the negatives' scores."""

@@ -5,6 +5,7 @@ from functools import partial
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -69,6 +70,46 @@ def test_the_number_of_labels_is_that_of_what_is_given():
         )
     with pytest.raises(ValueError, match=r"len\(propensities\) and len\(groups\) must be"):
         scored(PREDICTED, RELEVANT, propensities=[1, 0.5], groups=[0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "words"),
+    [
+        ({"groups": [0.0, 1.0]}, TypeError, "groups must be whole numbers from 0, got float"),
+        ({"groups": [[0, 1]]}, ValueError, r"groups must be \[n_labels\].*got \[1, 2\]"),
+        ({"groups": []}, (TypeError, ValueError), "groups must be"),
+        ({"groups": pd.Series([7, 5], index=[1, 0])}, ValueError, "its index is not 0 to 1"),
+        ({"n_labels": 0}, ValueError, "n_labels must be at least 1"),
+        ({}, TypeError, "n_labels is missing without groups"),
+    ],
+)
+def test_labels_and_groups_that_are_refused(options, error, words):
+    with pytest.raises(error, match=words):
+        jm.extreme.k_for_recall(PREDICTED, RELEVANT, min_recall=1, **options)
+
+
+def test_axes_that_do_not_broadcast():
+    models = np.zeros((2, 1, 1), int), np.zeros((3, 1, 1), int)
+    with pytest.raises(ValueError, match=r"must broadcast, got predicted \[2, 1, 1\], relevant"):
+        precision(*models)
+
+
+@pytest.mark.parametrize("counts", [[[1, 2]], 3])
+def test_counts_that_are_no_list(counts):
+    with pytest.raises(ValueError, match=r"label_counts must be \[n_labels\]"):
+        jm.extreme.label_deciles(counts)
+
+
+@pytest.mark.parametrize("propensities", [[[0.5, 1]], 0.5, np.zeros(0)])
+def test_propensities_that_are_no_list(propensities):
+    with pytest.raises(ValueError, match=r"propensities must be \[n_labels\]"):
+        scored(PREDICTED, RELEVANT, propensities=propensities)
+
+
+def test_traced_ids_are_not_checked():
+    """One that may have been -1 is a label that does not occur."""
+    ids = jnp.asarray([[2**32 - 1]], jnp.uint32)
+    assert jax.jit(lambda x: precision(x, RELEVANT))(ids) == 0
 
 
 @pytest.mark.parametrize("least", [5e-309, 1e-39, np.float32(1e-39)])

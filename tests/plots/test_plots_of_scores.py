@@ -110,6 +110,14 @@ def test_weights_make_calibration_less_sure(ax):
     np.testing.assert_allclose(bar.get_ydata(), [0.5 - margin, 0.5 + margin], rtol=1e-6)
 
 
+def test_calibration_says_which_share_of_the_scores_is_beyond_the_axes(ax):
+    """4 of 1,000 scores, and 2 of another model; the limits of the highest bin end below 0.1."""
+    rare = np.where(np.arange(1000) < [[4], [2]], 0.9, 0.01)
+    plots.calibration(rare, np.zeros(1000), n_bins=1, ax=ax)
+    (above,) = ax.child_axes
+    assert [x.get_text() for x in above.texts] == ["up to 0.4 % beyond"]
+
+
 def test_ties_are_in_one_bin(ax):
     plots.calibration([0.1] * 6 + [0.7] * 2, [0, 1] * 4, n_bins=4, ax=ax)
     np.testing.assert_allclose(ax.get_lines()[0].get_xydata(), [[0.1, 0.5], [0.7, 0.5]])

@@ -3,6 +3,7 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from fast import marked
@@ -12,6 +13,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from streams import BINS, METRICS, UNIFORM, S, filled, index_of, sample
 
 import jaxmetrics as jm
+from jaxmetrics.streaming._bounds import _share_at
+from jaxmetrics.streaming._ends import Counted
 
 OF_ENDS = ("roc_auc", "range", "linear", "threshold", "average precision")
 OF_ENDS += ("recall at precision", "specificity")
@@ -164,3 +167,15 @@ def test_bounds_where_rounding_takes_all_positives():
     ):
         low, high = jm.streaming.bounds(metric, state, bins=bins)
         assert low <= metric(scores, labels, weights=weights) <= high
+
+
+def test_rounding_moves_a_limit_between_bins_whose_edge_is_near_it(x64):
+    """2 negatives in each of 5 bins: with weights it may be in each bin that it touches."""
+    negatives, positives = jnp.full(5, 2.0), jnp.array([1.0, 1, 3, 0, 5])
+    ends, none = jnp.arange(5.0), jnp.zeros(())
+    bins = Counted(positives, negatives, ends, ends + 1, none > 0, jnp.zeros(2))
+    limits = jnp.array([0.4, 0.4 + 1e-9, 0.4 - 1e-9, 0.5])
+    found = _share_at(limits, bins, 0, 1e-6, False)
+    assert_allclose(found, [0, 0.4, 0.4, 0])  # the edge itself is exact
+    found = _share_at(limits, bins, 0, 1e-6, True)
+    assert_allclose(found, [0.4, 0.4, 0.4, 0.3])

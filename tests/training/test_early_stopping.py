@@ -51,6 +51,11 @@ def test_early_stopping_of_clusters():
             jax.jit(lambda s, decide=decide: decide(scores=s).best)(second)
 
 
+def test_early_stopping_has_the_key_of_metrics_that_resample():
+    with pytest.raises(TypeError, match="key must be one JAX random key"):
+        jm.training.early_stopping(None, lambda table: table.positives[0], X[:, 0], Y, key="a")
+
+
 def order_in_single(scores):
     return 1 - 1e-10 * (10 - scores)
 

@@ -49,8 +49,11 @@ def test_the_start_is_a_checkpoint():
 @pytest.mark.parametrize(("loss", "taken"), [(LOSS, "loss"), (worse, "cross_entropy")])
 def test_the_gate(loss, taken):
     """It follows the comparison of both runs, each of which is that of `fit`."""
-    found = finetune(loss=loss)
+    seen = []
+    found = finetune(loss=loss, progress=lambda *pair: seen.append(pair))
     assert found.taken == taken
+    values = found.loss.values, found.cross_entropy.values
+    assert seen == [pair for x in values for pair in zip((0, 5, 10, 15, 20), x, strict=True)]
     assert_array_equal(found.params, getattr(found, taken).params)
     assert_array_equal(found.cross_entropy.values, fit(loss=jm.training.cross_entropy).values)
     scores = [linear(run.params, HELD[0]) for run in (found.loss, found.cross_entropy)]

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from months import MONTHS, N
 
+import jaxmetrics as jm
 from jaxmetrics import _report, plots
 from jaxmetrics._report import _figures, _page
 from tests.command import run
@@ -95,6 +96,15 @@ def test_figure(found):
     assert ax.get_ylabel() == "AUC"
     legend = [x.get_text() for x in ax.get_legend().get_texts()]
     assert any(x.startswith("new, trend p < 0.001") for x in legend)
+
+
+def test_a_figure_of_many_models_has_trends_and_bands_of_the_first_ones(data):
+    """Of seven of nine. The others are lines that share a label."""
+    scores, labels, month = data
+    many = np.concatenate([scores, *(scores + [[i]] * labels for i in range(1, 4)), scores[:1]])
+    ax = plots.trend(jm.slices(jm.roc_auc, many, labels, month))
+    assert [x.get_text() for x in ax.get_legend().get_texts()][7] == "2 other models"
+    assert len(ax.lines) == 7 * 2 + 2 + 1  # and that of the legend
 
 
 def test_labels_of_times_that_are_close_do_not_overlap(found):
