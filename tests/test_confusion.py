@@ -230,3 +230,10 @@ def test_no_items_with_weights_have_no_value_in_a_program():
     none, weights = np.zeros(0, int), np.zeros(0)
     assert np.isnan(jax.jit(lambda w: jm.accuracy(none, none, weights=w))(weights))
     assert jm.confusion_matrix(none, none, weights=weights).dtype == jnp.float32
+
+
+def test_the_number_of_classes_is_no_class():
+    recall = jax.jit(partial(jm.recall, n_classes=2, average="macro"))
+    assert recall([0, 1], [0, 1]) == 1
+    assert np.isnan(recall([0, 2], [0, 1]))
+    assert np.isnan(recall([0, 1], [0, 2]))

@@ -56,3 +56,9 @@ def test_tables_and_batches_of_them_need_no_program():
             jax.tree.map(np.testing.assert_array_equal, alone, whole)
             jax.tree.map(np.testing.assert_array_equal, alone, metric(row))
     assert (_evaluate._cache_size(), _score_table._cache_size()) == programs
+
+
+@pytest.mark.parametrize("library", [np, jnp])
+def test_a_table_without_rows_has_no_value(library):
+    table = jm.ScoreTable(*[library.zeros((2, 0))] * 3)
+    np.testing.assert_array_equal(jm.precision_at_recall(table, min_recall=0.5), [np.nan] * 2)

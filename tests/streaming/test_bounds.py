@@ -13,8 +13,9 @@ from numpy.testing import assert_allclose, assert_array_equal
 from streams import BINS, METRICS, UNIFORM, S, filled, index_of, sample
 
 import jaxmetrics as jm
-from jaxmetrics.streaming._bounds import _share_at
-from jaxmetrics.streaming._ends import Counted
+from jaxmetrics._base.numerics import SLACK
+from jaxmetrics.streaming._bounds import _ROUNDING, _share_at, _widened
+from jaxmetrics.streaming._ends import Counted, _least_precision, ends_by_precision, ends_by_score
 
 OF_ENDS = ("roc_auc", "range", "linear", "threshold", "average precision")
 OF_ENDS += ("recall at precision", "specificity")
@@ -179,3 +180,56 @@ def test_rounding_moves_a_limit_between_bins_whose_edge_is_near_it(x64):
     assert_allclose(found, [0, 0.4, 0.4, 0])  # the edge itself is exact
     found = _share_at(limits, bins, 0, 1e-6, True)
     assert_allclose(found, [0.4, 0.4, 0.4, 0.3])
+
+
+def test_ends_of_a_window_are_widened_by_the_rounding_at_its_limits(x64):
+    """Half of the positives are in the last bin, and the floor is by the edge between two bins."""
+    one, ends = jnp.ones(2), jnp.arange(2.0)
+    bins = Counted(one, one, ends, ends + 1, jnp.asarray(False), jnp.zeros(2))
+    options = {"max_fpr": 1.0, "min_fpr": 0.0, "min_tpr": 0.5 + 1e-14, "scale": "raw"}
+    for weighted, room in ((False, SLACK), (True, 2 * (SLACK + _ROUNDING))):
+        low, high = _widened(jnp.asarray(0.2), jnp.asarray(0.2), options, bins, weighted)
+        assert_allclose([0.2 - low, high - 0.2], room, rtol=1e-3)
+
+
+def of_ends(table):
+    """The positives and negatives of the first row and of the last one."""
+    return jnp.stack([x[i] for i in (0, -1) for x in (table.positives, table.negatives)])
+
+
+def test_lost_weights_are_where_they_lower_or_raise_the_value(x64):
+    """0.5 of the negatives and 0.25 of the positives, beside 3 and 4 and 1 and 2."""
+    ends = jnp.arange(2.0)
+    lost = Counted(
+        jnp.array([1.0, 2]),
+        jnp.array([3.0, 4]),
+        ends,
+        ends,
+        jnp.asarray(False),
+        jnp.array([0.5, 0.25]),
+    )
+    low, _, high = ends_by_precision(of_ends, lost, True)
+    assert_allclose(low, [0, 3.5, 2.25, 7.5 * 0.25 / 3])
+    assert_allclose(high, [1.25, 0, 0, 4.5])
+    best, _, worst = ends_by_score(of_ends, lost, True)
+    assert_allclose(best, [1.25, 0, 0, 4.5])
+    assert_allclose(worst, [0, 3.5, 2, 0])
+
+
+@pytest.mark.parametrize(
+    ("positives", "weight", "undefined", "infinite"),
+    [(0, 0.5, False, True), (1, 0.5, False, False), (0, 0, False, False), (0, 0.5, True, False)],
+)
+def test_a_threshold_where_all_positives_may_be_lost(positives, weight, undefined, infinite):
+    at, none = jnp.arange(1.0), jnp.zeros(1)
+    lost = jnp.array([0, weight])
+    bins = Counted(none + positives, none + 1, at, at, jnp.asarray(undefined), lost)
+    value = ends_by_score(lambda table: jnp.zeros(()), bins, True)[2]
+    assert jnp.isinf(value) == infinite
+
+
+def test_least_average_precision_of_a_bin_by_hand():
+    """A positive below a negative: it is 1 / 2, and less where both may be split."""
+    one = jnp.ones(1)
+    assert_allclose(_least_precision(one, one, False), 1 - np.log(2.5 / 1.5), rtol=1e-6)
+    assert_allclose(_least_precision(one, one, True), 1 - np.log(2), rtol=1e-6)

@@ -320,3 +320,9 @@ def test_the_lowest_whole_number_is_out_of_range_with_a_warning():
     means = jm.streaming.means
     with pytest.warns(UserWarning, match="1 of 3 values are beyond"):
         means.update(means.init(), np.array([-(2**31), 1, 1], np.int32))
+
+
+def test_two_quantile_bins():
+    np.testing.assert_array_equal(S.quantile_bins([0.5, 0.25, 1.0], 2).lower, [-np.inf, 0.5])
+    with pytest.raises(ValueError, match="n must be at least 2"):
+        S.quantile_bins([0.5], 1)
