@@ -182,3 +182,16 @@ def test_no_negative_weights(name):
     rows = [0, 1, 1] if name != "ndcg_score" else [[0, 1, 1]] * 3
     with pytest.raises(ValueError, match="sample_weight must not be negative, got -1: write 0"):
         getattr(ours, name)(rows, rows, sample_weight=[1, -1, 1])
+
+
+def test_more_classes_than_are_padded_to(rng):
+    truth, said = rng.integers(0, 20, (2, 90))
+    for name in ("confusion_matrix", "matthews_corrcoef"):
+        same(name, truth, said)
+    same("recall_score", truth, said, average="macro", zero_division=0)
+
+
+def test_many_fractions_are_no_classes():
+    fractions = np.linspace(0, 1, 2**16 + 3)
+    with pytest.raises(ValueError, match="continuous is not supported"):
+        ours.accuracy_score(fractions, fractions)

@@ -199,9 +199,10 @@ def _ratios(
             )
             return gain.reshape(len(gain), *shape)
 
-        # A propensity that is not allowed makes the result NaN whether its label is a hit or not.
+        # A propensity that is not allowed makes the result NaN whether its label is a hit or not:
+        # no gain is above NaN, so its label is in the best list.
         most = gained(best, best_gains)
-        had = jnp.where(jnp.isnan(most), jnp.nan, gained(found.positions, had_gains))
+        had = gained(found.positions, had_gains)
         if reduce is not None:
             return (jnp.sum(had, -1) / jnp.sum(most, -1)).astype(dtype)
         values = numerics.divide(had, most, jnp.nan)

@@ -313,3 +313,10 @@ def test_ndcg_of_one_long_list():
     assert jm.extreme.ndcg_at_k([[0, 1, 2]], [[2]], k=3) == 0.5  # 1 / log2(4)
     with pytest.raises(TypeError, match="truncate_ideal must be"):
         jm.extreme.ndcg_at_k([[0, 1, 2]], [[2]], k=3, truncate_ideal="yes")
+
+
+def test_propensities_of_the_fewest_instances():
+    """1 / (1 + log 3 - 1), as the factor of the count is 1 where it is 1."""
+    np.testing.assert_allclose(jm.extreme.propensities([1], 3), [1 / np.log(3)], rtol=1e-6)
+    with pytest.raises(ValueError, match="at least 3, got 2"):
+        jm.extreme.propensities([1], 2)

@@ -106,6 +106,23 @@ def test_propensities_that_are_no_list(propensities):
         scored(PREDICTED, RELEVANT, propensities=propensities)
 
 
+@pytest.mark.parametrize("reduce", ["mean", None])
+def test_traced_propensities_that_are_no_probabilities(reduce):
+    """Of a relevant label, whether it is a hit or not. The least one allowed has a value."""
+    relevant = np.array([[0, 1]])
+
+    @jax.jit
+    def value(first, second):
+        given = {"propensities": jnp.stack([first, second]), "reduce": reduce}
+        return jax.tree.leaves(scored(PREDICTED, relevant, **given))[0]
+
+    least = float(np.finfo(np.float32).tiny)
+    assert value(1.0, 1.0) == value(1.0, least) == 1
+    assert np.isnan(value(1.5, 1.0))
+    assert np.isnan(value(1.0, 1.5))
+    assert np.isnan(value(-1.0, 1.0))
+
+
 def test_traced_ids_are_not_checked():
     """One that may have been -1 is a label that does not occur."""
     ids = jnp.asarray([[2**32 - 1]], jnp.uint32)

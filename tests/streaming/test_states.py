@@ -12,6 +12,7 @@ from streams import BINS, METRICS, UNIFORM, M, S, filled, index_of, sample
 
 import jaxmetrics as jm
 from jaxmetrics.streaming import _counts
+from jaxmetrics.streaming._tables import tied
 
 # Bins.
 
@@ -326,3 +327,18 @@ def test_two_quantile_bins():
     np.testing.assert_array_equal(S.quantile_bins([0.5, 0.25, 1.0], 2).lower, [-np.inf, 0.5])
     with pytest.raises(ValueError, match="n must be at least 2"):
         S.quantile_bins([0.5], 1)
+
+
+def test_empty_bins_repeat_the_threshold_of_a_neighbour():
+    positives, negatives = np.array([0.0, 1, 0, 1]), np.array([0.0, 0, 0, 1])
+    table = tied(positives, negatives, np.array([4.0, 3, 2, 1]), np.array(False))
+    assert table.thresholds.tolist() == [3, 3, 3, 1]
+
+
+def test_weights_are_in_the_unit_of_the_items():
+    bins = S.uniform_bins(2, weight_scale=2.0**-10)
+    given = {"weights": [2.0**-10, 2.0**-11, 2.0**-12]}
+    state = S.update(S.init(bins, weighted=True), [0.1, 0.6, 0.7], [0, 1, 1], bins=bins, **given)
+    table = S.table(state, bins=bins)
+    np.testing.assert_allclose(table.positives, [3 * 2.0**-12, 0])
+    np.testing.assert_allclose(table.negatives, [0, 2.0**-10])
