@@ -320,3 +320,21 @@ def test_propensities_of_the_fewest_instances():
     np.testing.assert_allclose(jm.extreme.propensities([1], 3), [1 / np.log(3)], rtol=1e-6)
     with pytest.raises(ValueError, match="at least 3, got 2"):
         jm.extreme.propensities([1], 2)
+
+
+@pytest.mark.parametrize("by", ["occurrences", "labels"])
+def test_deciles_of_any_total(by, rng):
+    """9 - floor(10 x share before the label), where a tenth of the total may be no whole number."""
+    for most in (1, 2, 5, 50):
+        counts = np.sort(rng.integers(1, most + 1, 27))[::-1]
+        sizes = counts if by == "occurrences" else np.ones_like(counts)
+        before = np.cumsum(sizes) - sizes
+        expected = 9 - 10 * before // sizes.sum()
+        np.testing.assert_array_equal(jm.extreme.label_deciles(counts, by=by), expected)
+
+
+@pytest.mark.parametrize(("ids", "place"), [([5, 4, -1, 0, -1], 2), ([-1, -1, 3, 1, 2], 1)])
+def test_the_place_of_a_gap_in_a_list(ids, place):
+    words = f"got -1 in list 1 at place {place} with ids behind it"
+    with pytest.raises(ValueError, match=words):
+        jm.extreme.precision_at_k([[0, 1, 2, 3, 4], ids], [[1], [1]], k=1)
