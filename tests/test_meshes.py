@@ -216,6 +216,12 @@ def test_parts_of_no_rows_have_no_value():
     assert whole(np.zeros((0, N)), np.zeros((0, N), bool)).shape == (0,)
 
 
+def test_items_that_two_axes_of_a_mesh_divide():
+    mesh = jax.make_mesh((2, 1), ("a", "b"), axis_types=(AxisType.Explicit,) * 2)
+    given = on(mesh, SCORES, None, ("a", "b")), on(mesh, LABELS, ("a", "b"))
+    np.testing.assert_array_equal(jax.jit(jm.roc_auc)(*given), jm.roc_auc(SCORES, LABELS))
+
+
 def test_uneven_sizes_are_padded_and_masked():
     n = N - 1
     scores = np.where(np.arange(N) < n, SCORES, np.nan)
