@@ -40,11 +40,11 @@ def fit_in(which: Array, room: int, axis_name: AxisName) -> Array:
 def sums_beside(keys: Array, weights: Array, at: Array) -> Array:
     """`[2, m]`: the sum of the weights of keys below each of `at`, and of those not above it.
 
-    Integer weights must be 0 or 1.
+    Integer weights must be 0 or 1, and 0 only beside the largest key.
     """
     bounds, ties = jnp.stack([at, at]), np.array([[False], [True]])
     if not numerics.is_inexact(weights):
-        keys = sorting.sort(jnp.where(weights > 0, keys, sorting.largest_key(keys)))
+        keys = sorting.sort(keys)
         return so_many_below(keys, bounds, 0, number_of(weights > 0), ties=ties)
     order = lax.broadcasted_iota(jnp.uint32, keys.shape, 0)
     keys, order = sorting.sort_by_key(keys, order)

@@ -338,3 +338,15 @@ def test_the_place_of_a_gap_in_a_list(ids, place):
     words = f"got -1 in list 1 at place {place} with ids behind it"
     with pytest.raises(ValueError, match=words):
         jm.extreme.precision_at_k([[0, 1, 2, 3, 4], ids], [[1], [1]], k=1)
+
+
+def test_labels_beyond_32_bits_are_covered():
+    """They are alike in their low 32 bits."""
+    predicted, relevant = np.array([[2**33]]), np.array([[2**33, 2**34]])
+    assert jm.extreme.positive_coverage_at_k(predicted, relevant, k=1) == 0.5
+
+
+def test_traced_lists_end_at_their_first_gap():
+    groups = {"groups": np.array([0, 1]), "num_groups": 2}
+    shares = jax.jit(lambda x: jm.extreme.prediction_proportions_at_k(x, k=3, **groups))
+    assert shares(jnp.array([[0, -1, 1]])).tolist() == [1, 0]

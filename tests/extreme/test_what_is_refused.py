@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import jaxmetrics as jm
+from jaxmetrics.extreme import _inputs
 
 PREDICTED, RELEVANT = np.array([[1, -1]]), np.array([[1]])
 precision = partial(jm.extreme.precision_at_k, k=1)
@@ -88,7 +89,30 @@ def test_labels_and_groups_that_are_refused(options, error, words):
         jm.extreme.k_for_recall(PREDICTED, RELEVANT, min_recall=1, **options)
 
 
-def test_axes_that_do_not_broadcast():
+@pytest.mark.parametrize(
+    ("odd", "words"),
+    [
+        ([2, -2], "label ids from 0, or -1 for no label, got -2"),
+        ([2, 9], r"below n_labels = 9, got 9"),
+        ([2, 2], "label 2 twice in list 1"),
+        ([-1, 2], "got -1 in list 1 at place 0"),
+    ],
+)
+def test_faults_of_one_part_of_long_lists(odd, words, monkeypatch):
+    monkeypatch.setattr(_inputs, "_CHUNK", 2)
+    lists = np.array([[0, 1], odd, [3, 4]])
+    with pytest.raises(ValueError, match=words):
+        jm.extreme.k_for_recall(lists, [[1]] * 3, min_recall=1, n_labels=9)
+
+
+def test_the_highest_label_of_16_bits_may_not_be_twice_in_a_list():
+    with pytest.raises(ValueError, match="label 65535 twice in list 0"):
+        precision([[65535, 65535, -1]], RELEVANT)
+
+
+def test_axes_that_broadcast_and_that_do_not():
+    alike = np.zeros((2, 3, 1), int)
+    assert precision(alike, alike).tolist() == [1, 1]
     models = np.zeros((2, 1, 1), int), np.zeros((3, 1, 1), int)
     with pytest.raises(ValueError, match=r"must broadcast, got predicted \[2, 1, 1\], relevant"):
         precision(*models)
