@@ -334,3 +334,23 @@ def test_pairs_far_above_the_mean_leave_the_loss_finite(rng):
     value, slopes = jax.jit(of_weights)(np.ones(64, np.float32))
     assert value == 0
     assert np.isfinite(slopes).all()
+
+
+def test_a_negative_of_no_weight_may_be_beyond_all_others():
+    """exp(loss) of its pair is infinite. The slope in its weight is large and finite."""
+    scores, labels = jnp.array([0.5, 0.2, 0.9, 1e4]), np.array([1, 0, 0, 0])
+
+    def loss(scores, weights):
+        n = len(scores)
+        return KL.apply(KL.init(4), scores, labels[:n], np.arange(n), weights=weights)[0]
+
+    def value_and_slopes(n):
+        given = scores[:n], jnp.array([1.0, 1, 1, 0])[:n]
+        return jax.value_and_grad(loss, (0, 1))(*given)
+
+    value, (slopes, of_weights) = value_and_slopes(4)
+    expected, (others, of_others) = value_and_slopes(3)
+    assert_allclose(value, expected, rtol=1e-6)
+    assert_allclose(slopes, [*others, 0], rtol=1e-6)
+    assert_allclose(of_weights[:3], of_others, rtol=1e-5, atol=1e-6)
+    assert 1e18 < of_weights[3] < np.inf
