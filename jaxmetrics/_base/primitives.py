@@ -215,11 +215,10 @@ def _lower_opaque(lowering: Any, *arrays: Any, program: _Program) -> Any:
 def _as_wide(number: Any) -> Any:
     """The number of a platform or the size of an axis, in the 64 bits that the context expects.
 
-    A program for several platforms has the first, one for any size the second, as arguments.
+    A program for several platforms has the first, one for any size the second, as arguments. Where
+    they already have 64 bits, the conversion does nothing.
     """
     wide = mlir.ir.RankedTensorType.get([], mlir.ir.IntegerType.get_signless(64))
-    if number.type == wide:
-        return number
     return mlir.ir.Operation.create("stablehlo.convert", [wide], [number]).result
 
 
