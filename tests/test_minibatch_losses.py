@@ -354,3 +354,13 @@ def test_a_negative_of_no_weight_may_be_beyond_all_others():
     assert_allclose(slopes, [*others, 0], rtol=1e-6)
     assert_allclose(of_weights[:3], of_others, rtol=1e-5, atol=1e-6)
     assert 1e18 < of_weights[3] < np.inf
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(1.0, 0.7**2 + 1.4**2), (2.0, 1.7**2 + 2.4**2)])
+def test_a_later_visit_is_over_the_threshold_that_is_held(margin, expected):
+    """Of 0, which both pairs are over: their mean over max_fpr. The threshold rises by the step."""
+    held = CVAR.State(jnp.zeros(3))
+    options = {"max_fpr": 0.5, "step_size": 0.25, "margin": margin}
+    loss, state = CVAR.apply(held, [0.5, 0.2, 0.9], [1, 0, 0], [0, 1, 2], **options)
+    assert_allclose(loss, expected, rtol=1e-6)
+    assert_allclose(state.thresholds, [0.25, 0, 0])

@@ -12,6 +12,7 @@ from fast import marked
 import jaxmetrics as jm
 from jaxmetrics._base.checks import QUANTILE_METHODS
 from jaxmetrics._roc.quantile import weighted_quantile
+from jaxmetrics._roc.reported import _next_alike
 
 N = 400
 SCORES = {
@@ -255,3 +256,10 @@ def test_quantiles_are_those_of_numpy(method, n):
     q = np.linspace(0, 1, 23)
     found = weighted_quantile(values[::-1], np.ones(n), q, method)
     np.testing.assert_allclose(found, np.quantile(values, q, method=method), atol=1e-9)
+
+
+def test_the_two_highest_scores_that_float32_does_not_tell_apart():
+    """Without NaN, and below scores that are NaN, which are left out."""
+    scores = np.array([1 + 1e-9, 1, 0.5])
+    assert _next_alike(scores, np.float32).tolist() == [True, False]
+    assert _next_alike(np.append(np.nan, scores), np.float32).tolist() == [False, True, False]

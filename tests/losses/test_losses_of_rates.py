@@ -121,3 +121,18 @@ def test_a_limit_that_weights_reach_is_reached(rng):
     )
     recall = jm.recall_at_fpr(scores, labels, **given)
     assert_allclose(of_limits(given["max_fpr"]), 1 - recall, atol=1e-6)
+
+
+def test_slope_in_the_weight_of_a_positive_of_weight_0_far_above_the_others(x64):
+    """It counts as an item of little weight, which is above all others: its precision is 1."""
+    scores, labels = np.array([1e4, 0.9, 0.2, 0.5, 0.3]), np.array([1, 1, 0, 0, 1])
+    loss = jax.jit(lambda x: jm.losses.average_precision_loss(scores, labels, weights=x))
+    weights = jnp.array([0.0, 1, 1, 1, 2])
+    rise = (loss(weights.at[0].set(1e-6)) - loss(weights)) / 1e-6
+    np.testing.assert_allclose(jax.grad(loss)(weights)[0], rise, rtol=1e-5)
+
+
+def test_nothing_is_missed_at_an_fpr_of_1(rng):
+    scores, labels, _ = sample(rng)
+    loss = partial(jm.losses.recall_at_fpr_loss, scores, labels)
+    assert loss(max_fpr=1.0) == 0 < loss(max_fpr=0.999)
