@@ -8,7 +8,7 @@ from fast import in_turn
 from registry import CURVES, METRICS
 
 import jaxmetrics as jm
-from jaxmetrics._roc.table import _score_table
+from jaxmetrics._roc.table import _score_table, settled
 from jaxmetrics._roc.table_values import _evaluate
 
 N = 13
@@ -62,3 +62,9 @@ def test_tables_and_batches_of_them_need_no_program():
 def test_a_table_without_rows_has_no_value(library):
     table = jm.ScoreTable(*[library.zeros((2, 0))] * 3)
     np.testing.assert_array_equal(jm.precision_at_recall(table, min_recall=0.5), [np.nan] * 2)
+
+
+def test_first_rows_without_weight_have_the_first_threshold_of_their_table():
+    weighty = jnp.array([[False, True, True], [True, False, True]])
+    found = settled(jnp.array([[3.0, 2, 1]] * 2), weighty)
+    assert found.tolist() == [[2, 2, 1], [3, 3, 1]]

@@ -12,7 +12,7 @@ from fast import marked
 import jaxmetrics as jm
 from jaxmetrics._base.checks import QUANTILE_METHODS
 from jaxmetrics._roc.quantile import weighted_quantile
-from jaxmetrics._roc.reported import _next_alike
+from jaxmetrics._roc.reported import _above, _next_alike, rounded_down
 
 N = 400
 SCORES = {
@@ -263,3 +263,19 @@ def test_the_two_highest_scores_that_float32_does_not_tell_apart():
     scores = np.array([1 + 1e-9, 1, 0.5])
     assert _next_alike(scores, np.float32).tolist() == [True, False]
     assert _next_alike(np.append(np.nan, scores), np.float32).tolist() == [False, True, False]
+
+
+def test_rounding_down_beside_0():
+    """To numbers that are no subnormal ones, which devices may take for 0."""
+    tiny = np.finfo(np.float32).tiny.astype(np.float64)
+    found = rounded_down(np.array([1, 0.5, 0, -0.5, -1]) * tiny, np.float32)
+    assert found.tolist() == [tiny, 0, 0, -tiny, -tiny]
+
+
+def test_a_quantile_between_scores_that_float32_does_not_tell_apart():
+    """No number of float32 is below the higher score and not below the lower one, once rounded."""
+    scores = np.array([1, 1 + 1e-9, 3])
+    number, differs = _above(np.float64(1 + 5e-10), scores, np.float32)
+    assert (number, differs) == (1, True)
+    number, differs = _above(np.float64(2.0), scores, np.float32)
+    assert (number, differs) == (2, False)
