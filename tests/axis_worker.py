@@ -45,7 +45,7 @@ found = {}
 
 
 scores, labels, where = skewed(rng)
-weights = rng.choice([0.0, 0.5, 1.0, 3.0], N) * rng.random(N)
+weights = rng.choice([0.0, 0.125, 0.25, 0.75], N) * rng.random(N)  # in a unit that is not 1
 models = scores[0] + np.round(rng.normal(size=(2, N)), 1)
 
 

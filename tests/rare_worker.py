@@ -167,7 +167,8 @@ def check_bytes(metric, scores, labels):
 
 
 few = problems()
-weights = np.tile(rng.choice([0.0, 0.5, 1.0, 3.0], N) * rng.random(N), (len(few[0]), 1))
+# Up to 0.75, so that the unit of the weights is not 1.
+weights = np.tile(rng.choice([0.0, 0.125, 0.25, 0.75], N) * rng.random(N), (len(few[0]), 1))
 check("few", *few, weights)
 more = few[1].copy()
 more[0, 5 * PART + PLACES] = True
