@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -167,7 +168,8 @@ def test_the_figure_of_costs_is_at_the_prevalence(data):
     found = []
     for prevalence in (None, labels.mean(), 0.02):
         settings = _report.Settings(fn_cost=7, prevalence=prevalence)
-        (ax,) = _figures._draw_cost(table, ("a",), settings).axes
+        draw = partial(_figures._draw_cost, settings=settings)
+        (ax,) = _figures._panels(table, ("a",), draw).axes
         best = _metrics.least_cost(table, ("a",), settings)["a"]
         assert ax.get_lines()[1].get_ydata()[0] == pytest.approx(best["cost"])
         found.append(best)
