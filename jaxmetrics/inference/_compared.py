@@ -48,6 +48,7 @@ _OF_MARGIN = (
 
 
 _ROUNDING = 1e-9  # relative to the largest difference
+_SEEN = 1e-12  # of the largest variance of a difference: `maxima` has no digits of smaller ones
 _FAR = 1e6  # squared difference over its variance, from which on the variance counts as none
 _MOST_TOLD = 20  # models named in a line below a table
 
@@ -211,7 +212,10 @@ def comparison_of(
     reference: int | None,
     margin: float | None,
 ) -> Comparison:
-    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs."""
+    """A Comparison from estimates `[models]`, their covariance and the errors of the pairs.
+
+    Differences of the covariance alone count, so that `between_models` may take its place.
+    """
     at = np.float64(level)
     best_set, values = _compared(estimate, covariance, pairs, at, margin, reference)
     numbers: dict[str, Any] = {
@@ -241,7 +245,9 @@ def _compared(
     # Numbers in place of NaN until the end, as in `lost_models`.
     pairs, known = pairs.with_pairs(without, 1.0), library.where(without, 0.0, difference)
     own = library.where(lost, 0.0, estimate)
-    covariance = library.where(lost[:, None] | lost, 0.0, covariance)
+    # A lost model is a copy of another one: without variance it would have none from any model.
+    there = library.where(lost, library.argmin(lost), np.arange(n_models))
+    covariance = numerics.without_nan(covariance[there][:, there])
     z = pairs.quantile(known, library.where(known == 0, 0.0, library.nan))
     size = library.abs(z)
     n_others = n_models - 1
@@ -252,16 +258,22 @@ def _compared(
     if n_models == 2:
         of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
     else:
-        error = root_of(of_differences(covariance), covariance, own)
-        left = pairs._replace(standard_error=library.where(without, 0.0, error))
-        compared, largest = left.standard_error > 0, maxima(covariance, left, reference)
-        quantiles = largest.quantile(level)
-        # Bonferroni's bounds limit quantiles that are too far out for the points of `maxima`.
+        variances = of_differences(covariance)
+        error = root_of(variances, covariance, own)
+        seen = ~without & (variances > _SEEN * library.max(variances))
+        left = pairs._replace(standard_error=library.where(seen, error, 0.0))
+        largest = maxima(covariance, left, reference)
+        compared = ~without & (error > 0)
+        unseen = library.any(compared & ~seen)
+        quantiles = library.where(unseen, library.inf, largest.quantile(level))
+        # Bonferroni's bounds limit quantiles that are too far out for the points of `maxima`, and
+        # take the place of those without all pairs.
         most, most_ahead = (library.max(library.where(compared, x, 0.0)) for x in bounds)
         of_all = library.maximum(library.minimum(quantiles[0], most), of_pair)
         lead = library.minimum(quantiles[1:], most_ahead)
         first = largest._replace(lengths=largest.lengths[0])
-        adjusted = library.clip(first.survival(size), p_value, n_pairs * p_value)
+        together = library.where(unseen, library.inf, first.survival(size))
+        adjusted = library.clip(together, p_value, n_pairs * p_value)
     (low, high), (all_low, all_high), (one_low, one_high) = (
         (difference - below, difference + above)
         for below, above in map(pairs.margins, (of_pair, of_all, ahead))
@@ -288,8 +300,6 @@ def _compared(
         pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
     behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
-    if n_models == 2:  # of a small difference the covariance has no digits
-        covariance = -library.where(without, 0.0, pairs.standard_error**2) / 2
     chi2, df = _equality(own, covariance, lost)
     fewest = library.min(library.where((pairs.error > 0) & ~without, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
@@ -337,7 +347,8 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
     values, vectors = numerics.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
-    least = 1e-10 * library.max(library.abs(library.diagonal(covariance)))
+    sizes = (library.max(library.abs(library.diagonal(x))) for x in (covariance, contrast))
+    least = 1e-10 * library.maximum(*sizes)
     counted = values > library.maximum(least, NO_VARIANCE * library.max(estimate**2))
     along = vectors.T @ differences
     apart = library.abs(along) > _ROUNDING * library.max(library.abs(differences))

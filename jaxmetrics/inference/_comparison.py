@@ -174,7 +174,8 @@ def compare(
     warn_of_undefined(estimate, "model", names_in(scores))
     warn_of_tied_limits(metric, items)
     pairs = pairs_of(estimate, covariance, bounds)
-    return comparison_of(estimate, covariance.total, pairs, level, reference, margin)
+    between = covariance.between or covariance
+    return comparison_of(estimate, between.total, pairs, level, reference, margin)
 
 
 def estimated(

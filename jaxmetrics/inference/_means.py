@@ -195,7 +195,7 @@ def compare_means(
     if numerics.namespace(units.estimate) is np:
         _warn_of_few_units(float(units.n), "items" if ids is None else "clusters")
         _warn_of_no_variance(units.estimate, pairs.error)
-    found = comparison_of(units.estimate, units.covariance, pairs, level, reference, margin)
+    found = comparison_of(units.estimate, units.between, pairs, level, reference, margin)
     return found._captioned_as("mean")
 
 

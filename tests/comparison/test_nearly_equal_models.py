@@ -15,10 +15,10 @@ LABELS = np.arange(N) % 3 == 0
 SCORES = np.argsort(np.argsort(np.random.default_rng(8).permutation(N) + N / 2 * LABELS)) * 1.0
 
 
-def _with_a_pair_swapped():
+def _with_a_pair_swapped(i=1000):
     """The scores in which a positive and the next negative above it change places."""
     order, swapped = np.argsort(SCORES, kind="stable"), SCORES.copy()
-    below = np.flatnonzero(LABELS[order[:-1]] & ~LABELS[order[1:]])[1000]
+    below = np.flatnonzero(LABELS[order[:-1]] & ~LABELS[order[1:]])[i]
     swapped[order[[below, below + 1]]] = SCORES[order[[below + 1, below]]]
     return swapped
 
@@ -91,3 +91,46 @@ def test_a_pair_beside_another_model_that_is_far(way):
         )
     assert (found.simultaneous_low <= found.low).all()
     assert found.simultaneous_p_value[1, 2] >= found.p_value[1, 2]
+
+
+def _are_compared_together(found):
+    """Simultaneous limits are wider than those of a pair."""
+    apart = found.simultaneous_high - found.high
+    assert (apart > 0.1 * found.standard_error)[~np.eye(3, dtype=bool)].all()
+
+
+def test_three_models_that_differ_in_pairs():
+    """No pair counted in the largest of the statistics: the first was significantly worse."""
+    found = compared(np.stack([SCORES, MODELS[0], _with_a_pair_swapped(2000)]), LABELS)
+    _are_compared_together(found)
+    assert found.best_set.all()
+    np.testing.assert_allclose(found.chi2, 1, rtol=1e-3)
+    assert found.chi2_df == 2
+
+
+def test_three_means_that_are_nearly_equal():
+    rng = np.random.default_rng(0)
+    values, changes = 5 * rng.normal(size=1000) ** 2, rng.normal(size=(2, 1000))
+    found = jm.compare_means(np.stack([values, *(values + 1e-7 * changes)]))
+    _are_compared_together(found)
+    assert found.best_set.all()
+    expected = jm.compare_means(np.stack([0 * values, *changes]))
+    for name in ("simultaneous_p_value", "chi2", "chi2_df"):
+        np.testing.assert_allclose(
+            getattr(found, name), getattr(expected, name), rtol=1e-5, err_msg=name
+        )
+
+
+def test_a_pair_that_is_too_near_beside_another_model():
+    """Its direction has no digits beside that of the other model: limits are Bonferroni's."""
+    other = SCORES + N * np.random.default_rng(4).random(N)
+    found = compared(np.stack([other, *MODELS]), LABELS)
+    _are_compared_together(found)
+    np.testing.assert_array_equal(found.best_set, [False, True, True])
+
+
+@pytest.mark.filterwarnings("ignore:the metric of model 1 is undefined:UserWarning")
+def test_a_pair_beside_a_model_without_a_value():
+    found = compared(np.stack([MODELS[0], np.full(N, np.nan), SCORES]), LABELS)
+    assert found.best_set.all()
+    np.testing.assert_allclose(found.chi2, 0.5, rtol=1e-3)
