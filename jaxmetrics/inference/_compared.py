@@ -256,7 +256,7 @@ def _compared(
     of_pair, ahead, *bounds = t_quantile(1 - (1 - level) * shares, pairs.df)
     p_value = t_survival(size, pairs.df)
     if n_models == 2:
-        of_all, adjusted, lead = of_pair, p_value, library.max(ahead, axis=1)
+        of_all, adjusted, lead = of_pair, p_value, ahead
     else:
         variances = of_differences(covariance)
         error = root_of(variances, covariance, own)
@@ -270,7 +270,8 @@ def _compared(
         # take the place of those without all pairs.
         most, most_ahead = (library.max(library.where(compared, x, 0.0)) for x in bounds)
         of_all = library.maximum(library.minimum(quantiles[0], most), of_pair)
-        lead = library.minimum(quantiles[1:], most_ahead)
+        # `maxima` leaves out models without variance, whose errors are raised.
+        lead = library.maximum(library.minimum(quantiles[1:], most_ahead)[:, None], ahead)
         first = largest._replace(lengths=largest.lengths[0])
         together = library.where(unseen, library.inf, first.survival(size))
         adjusted = library.clip(together, p_value, n_pairs * p_value)
@@ -299,7 +300,7 @@ def _compared(
     if reference is not None:
         pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
-    behind = library.max(library.where(alone | library.isnan(z), -np.inf, -z), axis=1)
+    behind = library.any(~alone & (-z > lead), axis=1)  # False where z is NaN
     chi2, df = _equality(own, covariance, lost)
     fewest = library.min(library.where((pairs.error > 0) & ~without, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
@@ -307,7 +308,7 @@ def _compared(
         of_all_equal = p_value[0, 1]  # that of the one pair, by its limits
     equal = library.where(library.isnan(chi2), np.nan, of_all_equal)
     rest = {"chi2": chi2, "chi2_df": df, "chi2_p_value": equal}
-    return ~(behind > lead), {"estimate": estimate, **pairwise, **rest}
+    return ~behind, {"estimate": estimate, **pairwise, **rest}
 
 
 def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str, Array | None]:

@@ -287,6 +287,7 @@ def pairs_of_means(units: Means, items: Means, within: Within | None) -> Pairs:
     raised = variance + library.where(is_share, more, 0.0)
     raised = library.maximum(raised, _of_sparse(estimate, kept * variance, n, is_share, apart))
     others = ~library.eye(len(estimate), dtype=bool)
+    others = others & (is_share | (error > 0))  # else it would be the error of rounding
     raised = library.where(others, library.maximum(raised, 0.0), 0.0)
     one = library.ones_like(variance)
     degrees = one * library.maximum(df, 1.0)

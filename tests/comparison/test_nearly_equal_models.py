@@ -134,3 +134,21 @@ def test_a_pair_beside_a_model_without_a_value():
     found = compared(np.stack([MODELS[0], np.full(N, np.nan), SCORES]), LABELS)
     assert found.best_set.all()
     np.testing.assert_allclose(found.chi2, 0.5, rtol=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:a comparison rests on:UserWarning")
+def test_a_constant_model_beside_perfect_ones_may_be_the_best():
+    """Few items: its p-value is 0.6. Models without variance have a raised error."""
+    labels = np.array([0, 0, 0, 1, 1])
+    found = compared(np.stack([labels, 0 * labels, 2 * labels]), labels)
+    assert found.p_value[0, 1] > 0.5
+    assert found.best_set.all()
+
+
+def test_nearly_equal_means_in_a_program_have_no_error():
+    """Within a program of three: the rounding of a variance was an error, and decided."""
+    rng = np.random.default_rng(0)
+    values, changes = 5 * rng.normal(size=200) ** 2, rng.normal(size=(2, 200))
+    found = jax.jit(jm.compare_means)(np.stack([values, *(values + 1e-7 * changes)]))
+    assert found.best_set.all()
+    assert np.isnan(found.p_value[~np.eye(3, dtype=bool)]).all()
