@@ -15,8 +15,11 @@ from jaxmetrics._base.types import HostArray
 def each_pair_once(table: Table, shape: Sequence[int]) -> Table:
     """The rows above the diagonal of a table of arrays that broadcast to `[..., models, models]`.
 
-    The others are a model minus itself, and the same pairs with the other sign.
+    The others are a model minus itself, and the same pairs with the other sign. A table without
+    pairs stays as it is.
     """
+    if "minus" not in table.rows:
+        return table
     chosen = np.broadcast_to(np.triu(np.ones(shape[-2:], bool), 1), shape).ravel()
 
     def of_pairs(values: Any) -> HostArray:

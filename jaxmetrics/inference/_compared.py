@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -301,7 +300,7 @@ def _compared(
         pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
     behind = library.any(~alone & (-z > lead), axis=1)  # False where z is NaN
-    chi2, df = _equality(own, covariance, lost)
+    chi2, df = _equality(own, known[there][:, there], covariance, lost)
     fewest = library.min(library.where((pairs.error > 0) & ~without, pairs.df, np.inf))
     of_all_equal = hotelling_survival(chi2, df, fewest)
     if n_models == 2 and pairs.below is not None:
@@ -331,21 +330,17 @@ def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str,
     return {"noninferiority_p_value": below, "equivalence_p_value": both}
 
 
-def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, Array]:
-    """The chi-squared statistic of equal models, and its degrees of freedom; without `lost` models.
+def _equality(
+    estimate: Array, difference: Array, covariance: Array, lost: Array
+) -> tuple[Array, Array]:
+    """The chi-squared statistic of equal models, and its degrees of freedom.
 
-    The statistic is NaN where the models differ in a direction that has no variance.
+    `lost` models are copies of another one, and change neither. The statistic is NaN where
+    the models differ in a direction that has no variance.
     """
     library = numerics.namespace(estimate, covariance)
-    order = library.argsort(lost, stable=True)
-    estimate, covariance, lost = estimate[order], covariance[order][:, order], lost[order]
-    none = lost[1]
-    estimate = library.where(lost, estimate[0], estimate)
-    differences = estimate[1:] - estimate[0]
-    rounding = math.sqrt(NO_VARIANCE) * library.max(library.abs(estimate))
-    differences = library.where(library.abs(differences) <= rounding, 0.0, differences)
+    differences = difference[1:, 0]
     contrast = covariance[1:, 1:] - covariance[1:, :1] - covariance[:1, 1:] + covariance[0, 0]
-    contrast = library.where(lost[1:, None] | lost[1:], 0, contrast)
     values, vectors = numerics.eigh(contrast)
     # The pseudo-inverse: directions without variance have no degree of freedom.
     sizes = (library.max(library.abs(library.diagonal(x))) for x in (covariance, contrast))
@@ -354,6 +349,6 @@ def _equality(estimate: Array, covariance: Array, lost: Array) -> tuple[Array, A
     along = vectors.T @ differences
     apart = library.abs(along) > _ROUNDING * library.max(library.abs(differences))
     apart = apart & (along**2 > _FAR * library.maximum(values, 0))
-    none = none | library.any(apart & ~counted)
+    none = (library.sum(~lost) < 2) | library.any(apart & ~counted)
     chi2 = library.sum(library.where(counted, along**2 / library.where(counted, values, 1), 0))
     return library.where(none, library.nan, chi2), library.sum(counted).astype(np.float64)

@@ -140,10 +140,10 @@ def compare(
     models without a failure may still be different: their difference is 0, with limits around it.
     Errors and limits are NaN where a class is absent, or one cluster has all items of it.
     `standard_error` is SE(d), without L_c; `z` is d / E, or for average precision y / E with y +
-    y^3 = d. Simultaneous p-values are at least those of the pair, and at most Bonferroni's; these
-    they are, as limits are, where the error of a difference is below a millionth of the largest.
-    Limits are not clipped to the range of the metric. Time O(models n log n + models^2 n), or as
-    `bootstrap`; memory O(models n).
+    y^3 = d. Simultaneous p-values are at least those of the pair, and at most Bonferroni's. Where
+    the error of a difference is below a millionth of the largest, all are Bonferroni's, as limits
+    are. Limits are not clipped to the range of the metric. Time O(models n log n + models^2 n), or
+    as `bootstrap`; memory O(models n).
 
     Example:
       >>> import jaxmetrics as jm

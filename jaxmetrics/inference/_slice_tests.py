@@ -65,7 +65,7 @@ class SliceDifferences(Result):
         shape = np.shape(self.difference)
         index = self._rows(shape, *("slice", "model", "minus")[: len(shape)])
         table = Table("Differences", index, columns)
-        return each_pair_once(table, shape) if "minus" in index else table
+        return each_pair_once(table, shape)
 
 
 def levels_of(level: float, n_tests: int) -> HostArray:

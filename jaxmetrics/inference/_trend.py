@@ -96,7 +96,7 @@ class Trend(Result):
         notes = (f"left out: {some_of(out)}",) if out else ()
         index = self._rows(shape, *("model", "minus")[: len(shape)])
         table = Table(f"Trend of {metric}", index, columns, notes)
-        return each_pair_once(table, shape) if "minus" in index else table
+        return each_pair_once(table, shape)
 
 
 @on_any_mesh

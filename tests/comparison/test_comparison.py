@@ -300,8 +300,9 @@ def test_small_variances_are_variances():
 
 def test_the_rounding_of_no_variance_is_none():
     """Of a perfect model and a constant one, with weights or clusters."""
-    rounded = np.diag([1e-33, 3e-34])
-    chi2, df = _compared._equality(np.array([1.0, 0.5]), rounded, np.zeros(2, bool))
+    rounded, estimate = np.diag([1e-33, 3e-34]), np.array([1.0, 0.5])
+    difference = estimate[:, None] - estimate
+    chi2, df = _compared._equality(estimate, difference, rounded, np.zeros(2, bool))
     assert df == 0
     assert np.isnan(chi2)
 
