@@ -41,7 +41,9 @@ N_POINTS = 1 << 12
 _GROUPS = ((96, 40), (32, 6), (64, 1))
 SHARES = np.concatenate([np.full(n, size / N_POINTS) for n, size in _GROUPS])
 
-_NOT_SMALL = 0.37  # of the largest entry; see `_signs`
+# Of the sum of the entries' sizes cubed, and of the largest entry; see `_signs`.
+_LOPSIDED = 1e-3
+_NOT_SMALL = 0.37
 
 _STEPS = 16  # of Newton's method; NumPy stops where a step is below 1e-9
 _LONGEST_STEP = 2.0  # of the logarithm of t
@@ -187,14 +189,17 @@ def maxima(covariance: Array, pairs: Pairs, reference: int | None) -> Maximum:
 def _signs(vectors: Array) -> Array:
     """The signs to give to eigenvectors, in columns, whose own depend on the machine.
 
-    They make the first entry positive that is not small. Entries as large as half of the largest
+    They make the sum of cubes positive, whatever the order of the models. If that sum is about 0,
+    they make the first entry positive that is not small. Entries as large as half of the largest
     one, or as large as that, are common, and so would be the rounding that decides between them.
     """
     library = numerics.namespace(vectors)
     size = library.abs(vectors)
     first = library.argmax(size > _NOT_SMALL * library.max(size, axis=0), axis=0)
-    found = library.take_along_axis(vectors, first[None], axis=0)
-    return library.where(found[0] < 0, -1.0, 1.0)
+    found = library.take_along_axis(vectors, first[None], axis=0)[0]
+    cubes = library.sum(vectors**3, axis=0)
+    lopsided = library.abs(cubes) > _LOPSIDED * library.sum(size**3, axis=0)
+    return library.where(library.where(lopsided, cubes, found) < 0, -1.0, 1.0)
 
 
 def _grouped(lengths: Array) -> Array:

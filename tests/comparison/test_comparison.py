@@ -224,13 +224,13 @@ def test_one_model_that_is_defined(data):
 
 
 def test_simultaneous_p_values_beyond_the_draws(from_moments):
-    """Bonferroni's, which no number of draws bounds from below."""
+    """They fall to nothing as Bonferroni's do, which they never exceed."""
     found = from_moments([0.0, 0.0, 1.0, 9.0])
     np.testing.assert_array_equal(np.diagonal(found.simultaneous_p_value), 1)
     close(found.simultaneous_p_value[0, 3], 6 * found.p_value[0, 3])
     assert 0 < found.simultaneous_p_value[0, 3] < 1e-20
     against = from_moments([0.0, 0.0, 1.0, 9.0], reference=3)
-    close(against.simultaneous_p_value[0] / against.p_value[0], 3)
+    assert 2.8 < against.simultaneous_p_value[0] / against.p_value[0] <= 3 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,17 @@ def test_the_maxima_need_no_key(data, compared):
     np.testing.assert_array_equal(again.simultaneous_low, compared.simultaneous_low)
 
 
+def test_the_order_of_the_models_does_not_matter(rng):
+    labels = rng.random(300) < 0.3
+    noise = rng.uniform(0.2, 2, (7, 1)) * rng.normal(size=(7, 300))
+    scores = rng.normal(size=300) + labels + noise
+    order = rng.permutation(7)
+    of_pairs = np.ix_(order, order)
+    found, other = (jm.compare(jm.roc_auc, x, labels) for x in (scores, scores[order]))
+    for name in ("simultaneous_low", "simultaneous_high", "simultaneous_p_value"):
+        close(getattr(other, name), getattr(found, name)[of_pairs], rtol=1e-6)
+
+
 def test_simultaneous_limits_of_one_pair_are_its_own(data):
     found = jm.compare(jm.roc_auc, data[0][:2], data[1])
     np.testing.assert_array_equal(found.simultaneous_low, found.low)
