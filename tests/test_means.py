@@ -16,7 +16,6 @@ from jaxmetrics.inference._intervals.means import (
     Within,
     limits_of_mean,
     moments_of_sample,
-    sample_of,
 )
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*add queries until", "ignore:a mean rests on")
@@ -278,7 +277,8 @@ def test_few_clusters_that_decide_hardly_show_their_variance():
     within = Within(np.float64(0), np.float64(400), np.True_)
     df = 2 * 39 / (stats.kurtosis(means, fisher=False) - 1)
     assert 10 < df < 12
-    np.testing.assert_allclose(sample_of(means, None, None, within).df, df)
+    sample = moments_of_sample(means, None, None, np.dtype(np.float64), within)
+    np.testing.assert_allclose(sample.df, df)
     ids = np.arange(400) // 10
     found = jm.mean_interval(ids < 4, clusters=ids)
     low, high = stats.t(df).ppf([0.025, 0.975]) * found.standard_error + 0.1

@@ -9,13 +9,13 @@ import numpy as np
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import all_concrete, of_all_processes
-from jaxmetrics._base.types import Array, ArrayLike, HostArray
+from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals import distributions
 from jaxmetrics.inference._intervals.effective import Shares, equal_shares, shares_of
 from jaxmetrics.inference._intervals.informative import excess
 from jaxmetrics.inference._intervals.interval import Interval, interval_of
-from jaxmetrics.inference._intervals.rules import Limits, hull, lacking, wilson
+from jaxmetrics.inference._intervals.rules import Limits, hull, inside, lacking, wilson
 
 # Where the values in [0, 1], or their distances from 1, add up to at most `FEW`, the limit on that
 # side is Wilson's; from `ENOUGH` on it follows from the sample's own variance and skewness.
@@ -69,13 +69,17 @@ class Within(NamedTuple):
     is_share: Array
 
 
-def sample_of(
-    values: Array, weights: Array | None, where: Array | None, within: Within | None
+@library_program("dtype")
+def moments_of_sample(
+    values: Array,
+    weights: Array | None,
+    where: Array | None,
+    dtype: Any,
+    within: Within | None = None,
 ) -> Sample:
-    """The moments of values `[..., n]` along the last axis; NaN where a value is NaN.
+    """The moments of values `[..., n]` along the last axis, in a dtype; NaN where a value is NaN.
 
     With clusters, the values are the means of the clusters, and `within` describes their items.
-    Over the array library: NumPy's, or JAX's inside `double_precision()`.
     """
     values, counted, shares = in_shares(values, weights, where)
     library, n, df = numerics.namespace(values), shares.n, shares.df
@@ -109,7 +113,8 @@ def sample_of(
         by_few = 2 * df / library.maximum(kurtosis - 1, 2.0)
         by_few = library.maximum(by_few, library.minimum(df, 1.0))
         df = library.where(is_share, by_few, df)
-    return Sample(mean, error, skewness, n, df, is_share, draws)
+    found = mean, error, skewness, n, df, is_share, draws
+    return Sample(*(_of_dtype(x, dtype) for x in found))
 
 
 def are_shares(values: Array) -> Array:
@@ -177,7 +182,8 @@ def fewest_draws(mean: Array, variance: Array, n: Array) -> Array:
     return n / excess(variance, n, mean * (1 - mean))
 
 
-def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
+@library_program()
+def limits_of_mean(sample: Sample, level: Array) -> Limits:
     """Hall's limits for the t statistic of a skewed sample, kept to what a share can have.
 
     mean - SE g(t), mean - SE g(-t), with g(x) = (3 / a) (cbrt(1 + a (x - a / 6)) - 1), where
@@ -193,13 +199,13 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
       size: the upper limit moves to Wilson's, and the lower one to Hall's, which is not higher.
       Values near 1 have the mirrored limits. Values that are all equal have Wilson's.
 
-    NaN for a mean of one value. Over the array library: NumPy's, or JAX's inside
-    `double_precision()`. Found by simulation: see benchmarks/means.md. P. Hall, "On the removal of
-    skewness by transformation", JRSS B 54, 1992.
+    NaN for a mean of one value. In the dtype of the sample. Found by simulation: see
+    benchmarks/means.md. P. Hall, "On the removal of skewness by transformation", JRSS B 54, 1992.
     """
-    mean, error, skewness, n, df, is_share, draws = sample
-    library = numerics.namespace(mean, confidence_level)
-    level = library.asarray(confidence_level, np.float64)
+    dtype, in_float64 = sample.mean.dtype, (_of_dtype(x, np.float64) for x in sample)
+    mean, error, skewness, n, df, is_share, draws = in_float64
+    library = numerics.namespace(mean, level)
+    level = library.asarray(level, np.float64)
     known, error = ~library.isnan(error), numerics.without_nan(error)
     t = distributions.t_quantile((1 + level) / 2, library.maximum(df, _FEWEST_DF))
     bend = numerics.divide(skewness, library.sqrt(n), 0.0)
@@ -217,7 +223,7 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     fewest = fewest_draws(mean, error**2, n)
     outer = wilson(share, library.maximum(draws * (z / t) ** 2, fewest), level)
     own = library.clip(hall[0], 0, share), library.clip(hall[1], share, 1)
-    within = library.maximum(own[0], outer[0]), library.minimum(own[1], outer[1])
+    within = inside(own, outer)
     constant = error == 0
 
     def weight(sum_of_values: Array) -> Array:
@@ -230,35 +236,15 @@ def _limits_in_float64(sample: Sample, confidence_level: ArrayLike) -> Limits:
     share_high = within[1] + library.maximum(
         ones * (outer[1] - within[1]), zeros * (own[1] - within[1])
     )
-    return (
-        library.where(known, library.where(is_share, share_low, low), np.nan),
-        library.where(known, library.where(is_share, share_high, high), np.nan),
-    )
-
-
-@library_program("dtype")
-def moments_of_sample(
-    values: Array,
-    weights: Array | None,
-    where: Array | None,
-    dtype: Any,
-    within: Within | None = None,
-) -> Sample:
-    """`sample_of`, rounded to a dtype."""
-    return Sample(*(_of_dtype(x, dtype) for x in sample_of(values, weights, where, within)))
+    low = library.where(known, library.where(is_share, share_low, low), np.nan)
+    high = library.where(known, library.where(is_share, share_high, high), np.nan)
+    return low.astype(dtype), high.astype(dtype)
 
 
 def interval_of_mean(sample: Sample, confidence_level: float) -> Interval:
     """The Interval of method "mean"; it does not warn."""
     limits = limits_of_mean(sample, np.float64(confidence_level))
     return interval_of((sample.mean, *limits, sample.standard_error), "mean", confidence_level)
-
-
-@library_program()
-def limits_of_mean(sample: Sample, level: Array) -> Limits:
-    """`_limits_in_float64`, rounded to the dtype of the sample."""
-    low, high = _limits_in_float64(Sample(*(_of_dtype(x, np.float64) for x in sample)), level)
-    return low.astype(sample.mean.dtype), high.astype(sample.mean.dtype)
 
 
 def _of_dtype(x: Array, dtype: Any) -> Array:
