@@ -217,9 +217,7 @@ def comparison_of(
     """
     at = np.float64(level)
     best_set, values = _compared(estimate, covariance, pairs, at, margin, reference)
-    numbers: dict[str, Any] = {
-        name: None if x is None else as_default(x) for name, x in values.items()
-    }
+    numbers: dict[str, Any] = {name: as_default(x) for name, x in values.items()}
     known: Any = {"confidence_level": level, "margin": margin}
     found = Comparison(**numbers, best_set=as_jax(best_set), **known)
     return found if reference is None else found._captioned_as(reference=(reference,))
@@ -233,7 +231,7 @@ def _compared(
     level: Array,
     margin: float | None,
     reference: int | None,
-) -> tuple[Array, dict[str, Array | None]]:
+) -> tuple[Array, dict[str, Array]]:
     """The best set, and the other arrays of a Comparison by name."""
     library = numerics.namespace(estimate, covariance)
     estimate = estimate.astype(np.float64)
@@ -278,7 +276,7 @@ def _compared(
         (difference - below, difference + above)
         for below, above in map(pairs.margins, (of_pair, of_all, ahead))
     )
-    pairwise: dict[str, Array | None] = {
+    pairwise = {
         "standard_error": pairs.standard_error,
         "low": low,
         "high": high,
@@ -290,14 +288,13 @@ def _compared(
         "simultaneous_p_value": library.minimum(adjusted, 1.0),
         "one_sided_low": one_low,
         "one_sided_high": one_high,
-        **_against(known, pairs, margin),
     }
-    pairwise = {
-        name: x if x is None else library.where(without, np.nan, x) for name, x in pairwise.items()
-    }
+    if margin is not None:
+        pairwise |= _against_margin(known, pairs, margin)
+    pairwise = {name: library.where(without, np.nan, x) for name, x in pairwise.items()}
     pairwise["difference"] = difference
     if reference is not None:
-        pairwise = {name: x if x is None else x[:, reference] for name, x in pairwise.items()}
+        pairwise = {name: x[:, reference] for name, x in pairwise.items()}
     alone = library.eye(n_models, dtype=bool) | without
     behind = library.any(~alone & (-z > lead), axis=1)  # False where z is NaN
     chi2, df = _equality(own, known[there][:, there], covariance, lost)
@@ -310,10 +307,8 @@ def _compared(
     return ~behind, {"estimate": estimate, **pairwise, **rest}
 
 
-def _against(difference: Array, pairs: Pairs, margin: float | None) -> dict[str, Array | None]:
-    """The p-values of non-inferiority and of equivalence; None without a margin."""
-    if margin is None:
-        return {"noninferiority_p_value": None, "equivalence_p_value": None}
+def _against_margin(difference: Array, pairs: Pairs, margin: float) -> dict[str, Array]:
+    """The p-values of non-inferiority and of equivalence."""
     library = numerics.namespace(difference)
 
     def beyond(distance: Array) -> Array:
