@@ -169,9 +169,9 @@ def pairs_of(estimate: Array, covariance: Covariance, bounds: Range | None) -> P
             drawn = tuple(map(library.min, covariance.draws))
         added = allowed(*drawn)
         if bounds.max_fpr is not None:
-            window = _of_window(bounds, share, of_classes[0], drawn[0])
-            added[0] += window.variance
-            k0 = library.minimum(n0, window.df + 1)
+            lacking_in_window, df = _of_window(bounds, share, of_classes[0], drawn[0])
+            added[0] += lacking_in_window
+            k0 = library.minimum(n0, df + 1)
         else:
             k0 = library.minimum(n0, 1 + 2 * (drawn[0] - 1) / (bounds.kurtosis - 1))
         classes = [v + x for v, x in zip(classes, added, strict=True)]
@@ -217,14 +217,8 @@ def only_number(size: Any) -> Array:
     return library.ravel(library.asarray(size, np.float64))[0]
 
 
-class _Window(NamedTuple):
+def _of_window(bounds: Range, share: Array, of_class: Array, n: Array) -> tuple[Array, Array]:
     """What to add to the negatives' variances where few of them decide, and their df."""
-
-    variance: Array
-    df: Array
-
-
-def _of_window(bounds: Range, share: Array, of_class: Array, n: Array) -> _Window:
     library, unit = numerics.namespace(share, of_class, n), (bounds.high - bounds.low) ** 2
     # Nothing is seen below the first negative, and the power law is not taken to be steeper there.
     limit = library.maximum(bounds.max_fpr, _NARROWEST / n)
@@ -234,7 +228,7 @@ def _of_window(bounds: Range, share: Array, of_class: Array, n: Array) -> _Windo
     lacking = library.maximum(largest - n * of_differences(of_class), 0)
     low, high = around_limit(limit, n)
     known = library.where(bounds.of_height, n * (high - low), m)
-    return _Window(unit * PRIOR * lacking / (m + PRIOR) / n, known + PRIOR + 2)
+    return unit * PRIOR * lacking / (m + PRIOR) / n, known + PRIOR + 2
 
 
 class Means(NamedTuple):
