@@ -130,8 +130,8 @@ def _draws(pilot: Pilot, study: OfClusters, times: Times) -> tuple[Array, Array]
 
 def of_samples(pilot: Pilot, times: Times) -> Errors:
     """The Errors of the difference of two models, each on its own sample of this size."""
-    each = (jax.tree.map(lambda x, m=m: x[m], pilot[1:3]) for m in (0, 1))
-    first, second = (_alone(variances, thirds, times) for variances, thirds in each)
+    both = pilot._replace(bounds=None)  # which have no axis of models
+    first, second = (of_one(jax.tree.map(lambda x, m=m: x[m], both), times) for m in (0, 1))
     v, w = first.error**2, second.error**2
     df = degrees(v + w, v**2 / first.df + w**2 / second.df, 1.0)
     error = numerics.namespace(v).sqrt(v + w)
@@ -141,13 +141,10 @@ def of_samples(pilot: Pilot, times: Times) -> Errors:
 
 def of_one(pilot: Pilot, times: Times) -> Errors:
     """The Errors of one model."""
-    return _alone(pilot.variances, pilot.thirds, times)
-
-
-def _alone(variances: Any, thirds: tuple[Array, Array], times: Times) -> Errors:
-    found = _in_study(variances, times)
+    assert isinstance(pilot.variances, OfClusters)
+    found = _in_study(pilot.variances, times)
     error = numerics.namespace(found.total).sqrt(found.total)
-    return Errors(error, error, degrees_of_clusters(found), _lean(thirds, times, error))
+    return Errors(error, error, degrees_of_clusters(found), _lean(pilot.thirds, times, error))
 
 
 def _in_study(pilot: OfClusters, times: Times) -> OfClusters:
