@@ -105,14 +105,13 @@ def is_traced(*trees: Any) -> bool:
 # metrics share the compiled programs.
 
 
-def prepare_runs(
-    items: Items, plan: Plan, weight: Any, _: Any, *, merges: tuple[bool, bool]
-) -> tuple[Units, Cells, Any]:
+def prepare_runs(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, Cells, Any]:
     """Units and cells of one model whose items are drawn in runs, with few weights or none.
 
     Without weights only the runs of the head are drawn. With weights all runs are drawn, and only
     those of the head are scanned.
     """
+    assert plan.finish is not None
     depth, weights = np.max(weight), None
     head: Any = None
     if items.weights is not None:
@@ -131,7 +130,7 @@ def prepare_runs(
                 head, depth = int(head_of(order, of_negatives, depth)), ALL
                 order = _padded(order, int(np.sum(order.kinds != LEFT_OUT)))
     n = len(order.keys)
-    runs = _runs(order, tuple(map(np.bool_, merges)))
+    runs = _runs(order, tuple(map(np.bool_, plan.finish.merges)))
     if weights is not None:
         begins = np.append(np.flatnonzero(runs.begins), n)
         # Raised to the end of a run, as `by_weight` reorders the items of each run.

@@ -86,7 +86,7 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
     by_class = stratified and not weighted and resampling != "bayesian"
     by_amount = items.amounts is not None
     plan = Plan(resampling, stratified, by_class, by_amount, MAX_SIZE if runs else 1, how)
-    whole = functools.partial(prepare_runs, merges=how.merges) if runs else prepare_items
+    whole = prepare_runs if runs else prepare_items
     keys = keys_of(request.key)
     # First the head alone, if one is known to suffice for nearly every resample; then all items.
     tries: list[tuple[Any, Any]] = [(whole, ALL)]
