@@ -15,7 +15,7 @@ import numpy as np
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_precision, library_program
 from jaxmetrics._base.host import all_concrete, at_hand, near_tree
-from jaxmetrics._base.items import at_least_one, batch_of, rows_of
+from jaxmetrics._base.items import at_least_one, batch_of, items_at_hand, rows_of
 from jaxmetrics._base.keywords import known_options
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import STATIC, Column, Result, Table, width_between
@@ -24,12 +24,9 @@ from jaxmetrics._base.warned import warn
 from jaxmetrics._base.words import percent_text
 from jaxmetrics._roc.operating import COSTS, RULES, Point, check_rule, chosen_point
 from jaxmetrics.inference._at_threshold import (
-    clustered_size,
     clusters_at,
     flagged_at,
-    likely_shares,
     moments_of_choice,
-    order_statistics,
     warn_of_infinite_scores,
 )
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
@@ -48,6 +45,7 @@ from jaxmetrics.inference._intervals.operating import (
     normal_error,
 )
 from jaxmetrics.inference._intervals.rules import Limits, around
+from jaxmetrics.inference._quantile_thresholds import limits_of_quantile
 from jaxmetrics.inference._tested_thresholds import limits_of_best
 
 # Rules whose threshold is a quantile of a class.
@@ -246,7 +244,7 @@ def operating_point(
     )
     options = check_rule({**rule.keywords, "max_fpr": max_fpr, "min_recall": min_recall})
     name = next((x for x in RULES if x in options), "cost")
-    resamples = ids is not None or not (name in QUANTILES or name == "threshold")
+    resamples = ids is not None or name in BEST
     request = Request(
         key,
         n_resamples,
@@ -270,46 +268,27 @@ def operating_point(
     if resamples:
         at = reported if name in QUANTILES else None
         drawn = jax.tree.map(lambda x: x[1:], _replicates(rule, items, request, batch, at))
-    *columns, reported = at_hand(*items, reported)
-    items = Items(*columns)
+    items, (reported,) = items_at_hand(items), at_hand(reported)
     library = numerics.namespace(reported)
-    found = flagged_at(items, library.broadcast_to(reported, batch))
+    point, sizes = flagged_at(items, library.broadcast_to(reported, batch))
     if name != "threshold":
-        warn_of_infinite_scores(found[0])
-    chosen, limits = None, None
-    if drawn is not None:
-        drawn = near_tree(drawn)
-        chosen = moments_of_choice(items, terms, drawn)
+        warn_of_infinite_scores(point)
+    chosen = None if drawn is None else moments_of_choice(items, terms, near_tree(drawn))
     index = None if ids is None else near_tree(ids[0])
     if index is not None:
-        of_clusters = clusters_at(items, index, found[0].threshold, terms)
-        found = found[0], found[1]._replace(clusters=of_clusters)
+        sizes = sizes._replace(clusters=clusters_at(items, index, point.threshold, terms))
+    of_class, limits = QUANTILES.get(name), None
     if name in BEST:
-        limits = limits_of_best(name, options, items, index, found[0], level)
-    elif name in QUANTILES:
-        sizes, limits = _limits_of_quantile(name, options[name], items, index, found[1], level)
-        found = found[0], sizes
-    given = near_tree((*found, terms, np.float64(level), chosen, limits))
-    values = _intervals(*given, QUANTILES.get(name))
+        limits = limits_of_best(name, options, items, index, point, level)
+    elif of_class is not None:
+        sizes, limits = limits_of_quantile(of_class, options[name], items, index, sizes, level)
+    given = near_tree((point, sizes, terms, np.float64(level), chosen, limits))
+    values = _intervals(*given, of_class)
     warn_of_undefined(values["recall"][0])
     if ids is not None:
         _warn_of_few_clusters(items, ids)
     method = "bootstrap" if resamples else "closed form"
     return _result(values, method, level)
-
-
-def _limits_of_quantile(
-    name: str, share: Any, items: Items, ids: Array | None, sizes: Sizes, level: float
-) -> tuple[Sizes, Limits]:
-    """The limits of a threshold that leaves a share of a class; with clusters, sizes by them."""
-    of_class = QUANTILES[name]
-    of_negatives, size = of_class == "negatives", getattr(sizes, of_class)
-    if ids is not None:
-        size = clustered_size(items, ids, near_tree(share + 0 * size), of_negatives)
-        of_size: dict[str, Any] = {of_class: size}
-        sizes = sizes._replace(**of_size)
-    shares = likely_shares(*near_tree((size, share, np.float64(level))))
-    return sizes, order_statistics(items, ids, shares, of_negatives)
 
 
 _FEWEST = 20  # clusters with items of a class
