@@ -22,7 +22,7 @@ from jaxmetrics._roc.host_class import OneClass
 from jaxmetrics._roc.host_placements import OnHost
 from jaxmetrics._roc.host_rows import of_each_row
 from jaxmetrics._roc.record import Chosen, Options
-from jaxmetrics.inference._intervals.effective import spread_of_weights
+from jaxmetrics.inference._intervals.effective import spread_of_products
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.numbers import Decision
 from jaxmetrics.inference._intervals.rules import Moments
@@ -368,17 +368,13 @@ def _size_and_variance(rows: _Rows) -> tuple[Any, Any]:
     """The effective size of a class, and the unbiased variance of the influence in it."""
     n, items, below, bounds, weights, centred, mean = rows
     size = total = weights.sum()
-    weighted = items.weights is not None and total
-    squares = weights
-    if weighted:
+    if items.weights is None or not total:
+        spread = np.einsum("i,i,i", weights, centred, centred)
+    else:
         squares = _sums(items._replace(weights=items.weights**2), bounds)
         squares[0] += (below**2).sum()
-    spread = np.einsum("i,i,i", squares, centred, centred)
-    if weighted:
-        size = total**2 / squares.sum()
-        # The weights are random as the scores are: the deviation of weight * slope is from its mean
-        # over the items.
-        spread += 2 * mean * np.einsum("i,i", squares, centred)
-        spread += mean**2 * (squares.sum() - total**2 / n)
-        spread = spread_of_weights(spread, mean, squares.sum())
+        lean = np.einsum("i,i", squares, centred)
+        powers = squares.sum(), lean, np.einsum("i,i,i", squares, centred, centred)
+        size = total**2 / powers[0]
+        spread = spread_of_products(powers, mean, total, np.float64(n))
     return size, size * (n / (n - 1) if n != 1 else np.nan) * spread

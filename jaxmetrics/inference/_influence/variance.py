@@ -35,7 +35,7 @@ from jaxmetrics.inference._influence.sums_over_positives import (
     is_sum_over_positives,
     slopes_in_order,
 )
-from jaxmetrics.inference._intervals.effective import spread_of_weights
+from jaxmetrics.inference._intervals.effective import spread_of_products
 from jaxmetrics.inference._intervals.metrics import error_bars_of
 from jaxmetrics.inference._intervals.rules import (
     Moments,
@@ -133,9 +133,8 @@ def _moments(
             spread = jnp.sum(squares * slope**2, axis=-1)
             if problem.items.weights is not None:
                 mean = slopes.means[kind][..., 0] * unit
-                lean = 2 * mean * jnp.sum(squares * slope, axis=-1)
-                spread = spread + lean + mean**2 * (total - numerics.divide(whole**2, n, 0.0))
-                spread = spread_of_weights(spread, mean, total)
+                powers = total, jnp.sum(squares * slope, axis=-1), spread
+                spread = spread_of_products(powers, mean, whole, n)
             return unless_one(size * unbiased * spread, n), size
 
         variances, sizes = zip(of_class(NEGATIVE), of_class(POSITIVE), strict=True)

@@ -73,11 +73,17 @@ def to_ends(share: Any) -> Array:
     return library.where(library.abs(share - end) <= ROUNDING, end, share)
 
 
-def spread_of_weights(spread: Array, mean: Array, squares: Array) -> Array:
-    """The spread of weights times values; 0 where it is the rounding of 0, as of equal ones.
+def spread_of_products(
+    powers: tuple[Array, Array, Array], mean: Array, total: Array, n: Any
+) -> Array:
+    """sum (w v - sum w v / n)^2 of n weights w times values v: both are random.
 
-    `squares` is the sum of the squares of the weights, and `mean` that of the values.
+    `powers` are the sums of w^2 d^k for k = 0, 1, 2, with d = v - `mean`, the distances from the
+    weighted mean, and `total` is sum w. 0 where it is the rounding of 0, as of equal products.
     """
+    squares, lean, spread = powers
+    spread = spread + 2 * mean * lean
+    spread = spread + mean**2 * (squares - numerics.divide(total**2, n, 0.0))
     return numerics.above_rounding(spread, _OF_SQUARES * mean**2 * squares)
 
 
