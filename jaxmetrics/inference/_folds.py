@@ -21,9 +21,9 @@ from jaxmetrics.inference._confidence import confidence_interval
 from jaxmetrics.inference._few_successes import warn_of_folds
 from jaxmetrics.inference._forms import Form, chosen_method, form_of
 from jaxmetrics.inference._influence.sizes import warn_of_undefined
-from jaxmetrics.inference._intervals.interval import Interval
+from jaxmetrics.inference._intervals.interval import Interval, interval_of
 from jaxmetrics.inference._intervals.metrics import with_influence
-from jaxmetrics.inference._intervals.rules import draws_of_share, wilson
+from jaxmetrics.inference._intervals.rules import around, draws_of_share, wilson
 from jaxmetrics.inference._slice_values import (
     check_sliced,
     limits_of_slices,
@@ -178,11 +178,8 @@ def fold_interval(
         centre + side * _of_mean(np.sqrt(((centres - x) ** 2).sum(axis=0)) / n, wide, n)
         for side, x, wide in zip((-1, 1), (low, high), room, strict=True)
     )
-    at, least, most, of_mean = (
-        as_default(np.asarray(x))
-        for x in (mean, np.minimum(low, mean), np.maximum(high, mean), spread)
-    )
-    interval = Interval(at, least, most, of_mean, pooled.method, level)
+    limits = around(mean, (low, high))
+    interval = interval_of((mean, *limits, spread), pooled.method, level)
     return FoldInterval(names, as_default(values), interval, pooled)
 
 
