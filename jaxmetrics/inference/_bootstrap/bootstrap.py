@@ -12,7 +12,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.host import is_concrete, of_all_processes
-from jaxmetrics._base.items import at_least_one, batch_of
+from jaxmetrics._base.items import at_least_one, batch_of, rows_of
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
@@ -201,13 +201,9 @@ def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replica
     if shared:
         found = resample_items(metric, models, request)
     else:
-        rows = [
-            models._replace(
-                **{k: v[i] for k, v in models._asdict().items() if v is not None and v.ndim == 2}
-            )
-            for i in range(len(models.scores))
-        ]
-        each = [resample_items(metric, _as_one(row), request) for row in rows]
+        rows = rows_of(models, models.scores.shape[:1], 2)
+        alone = (row._replace(scores=row.scores[None]) for row in rows)
+        each = [resample_items(metric, one, request) for one in alone]
         library = np if all(isinstance(x, np.ndarray) for x in jax.tree.leaves(each)) else jnp
         found = jax.tree.map(lambda *parts: library.concatenate(parts, axis=1), *each)
     return jax.tree.map(lambda x: x.reshape(len(x), *batch, *x.shape[2:]), found)
@@ -218,10 +214,6 @@ def _shape_of(items: Items) -> tuple[tuple[int, ...], int]:
     checks.check_rows(items)
     batch = batch_of(items)
     return batch, items.scores.shape[-1]
-
-
-def _as_one(row: Items) -> Items:
-    return row._replace(scores=row.scores[None])
 
 
 @on_any_mesh
