@@ -116,10 +116,8 @@ class Influence(NamedTuple):
 
 def influence_in_slices(
     metric: MetricLike, slices: list[Slice], *, with_covariance: bool
-) -> list[Influence] | None:
-    """The Influence in each slice; None without clusters."""
-    if slices[0].clusters is None:
-        return None
+) -> list[Influence]:
+    """The Influence in each slice, of items in clusters."""
 
     def of_slice(part: Slice) -> Influence:
         sums, alone = near_tree(sums_and_items(metric, part.items, part.clusters))

@@ -21,6 +21,7 @@ from jaxmetrics.inference._intervals.effective import to_ends
 from jaxmetrics.inference._intervals.ranges import Range
 from jaxmetrics.inference._margins import Margins, quantiles_of
 from jaxmetrics.inference._pairs import Pairs, pairs_of
+from jaxmetrics.inference._slice_values import SliceEstimates, SliceValues
 
 # Levels at which the limits of slices are found, as normal quantiles; p-values between them are
 # interpolated. The last one has a p-value of 2e-9.
@@ -98,13 +99,7 @@ def of_models(
     return _adjusted(found, tested[:, None, None], n_tests)
 
 
-def pairs_of_items(
-    estimate: HostArray,
-    of_classes: HostArray,
-    sizes: tuple[HostArray, HostArray],
-    between: HostArray,
-    bounds: Range | None,
-) -> Pairs:
+def pairs_of_items(found: SliceEstimates, bounds: Range | None) -> Pairs:
     """The Pairs of the models within each slice, where items are independent."""
 
     def of_slice(estimate: Any, of_classes: Any, n0: Any, n1: Any, between: Any) -> Pairs:
@@ -112,8 +107,8 @@ def pairs_of_items(
         covariance = Covariance(*own, (n0, n1, n0 + n1), np.float64(0), between=more)
         return pairs_of(estimate, covariance, bounds)
 
-    pairs = map(of_slice, estimate, of_classes, *sizes, between)
-    return stacked([*pairs], bounds, estimate.shape[1])
+    pairs = map(of_slice, found.estimate, found.of_classes, *found.sizes, found.between)
+    return stacked([*pairs], bounds, found.estimate.shape[1])
 
 
 def stacked(pairs: list[Pairs], bounds: Range | None, n_models: int) -> Pairs:
@@ -125,13 +120,10 @@ def stacked(pairs: list[Pairs], bounds: Range | None, n_models: int) -> Pairs:
     return found if bounds is None else found._replace(curvature=bounds.curvature)
 
 
-def pooled_errors(parts: HostArray, sizes: HostArray) -> HostArray:
-    """The standard errors `[slices, models]` if influence values vary as much in all slices.
-
-    From the parts of the variance `[slices, 2, models]` and the sizes `[slices, 2]` of the classes.
-    """
-    n = sizes[..., None]
-    variances = parts * n
+def _pooled_errors(found: SliceValues) -> HostArray:
+    """The standard errors `[slices, models]` if influence values vary as much in all slices."""
+    n = found.sizes[..., None]
+    variances = found.variances * n
     known = np.where(np.isfinite(variances), n, 0.0)
     with np.errstate(all="ignore"):
         pooled = np.where(known > 0, known * variances, 0.0).sum(axis=0) / known.sum(axis=0)
@@ -139,27 +131,27 @@ def pooled_errors(parts: HostArray, sizes: HostArray) -> HostArray:
 
 
 def from_rest(
-    estimate: HostArray,
-    error: HostArray,
-    pooled: HostArray,
+    of_slices: SliceValues,
     limits: tuple[HostArray, HostArray],
     sizes: HostArray,
     tested: HostArray,
     levels: HostArray,
-    correlation: HostArray | None = None,
+    correlation: HostArray | None,
 ) -> dict[str, HostArray]:
     """The difference of each slice from the mean of the others, `[slices, models]`.
 
     With A the value of the slice and B the mean of the others, weighted by `sizes` `[slices]`, the
     lower limit is A - B - sqrt((A - l_A)^2 + (u_B - B)^2), and the upper one likewise. l and u
     follow from the `limits` `[slices, models, levels]` of the slices. The distances of l_A and u_A
-    from A are at least those of normal limits on the logit scale with the error
-    pooled / ((B (1 - B))^(3/4) (A (1 - A))^(1/4)): a slice that is far above the rest by chance
-    also has a small variance by chance. The powers were found by simulation. They lie between those
-    of an error of the logit that does not depend on A and of one that does as for a proportion.
+    from A are at least those of normal limits on the logit scale with the error P / ((B (1 -
+    B))^(3/4) (A (1 - A))^(1/4)), P of `_pooled_errors`: a slice that is far above the rest by
+    chance also has a small variance by chance. The powers were found by simulation. They lie
+    between those of an error of the logit that does not depend on A and of one that does as for a
+    proportion.
     With a `correlation` `[slices, slices, models]` of the slices, such as by clusters in several of
     them, the distances are added up as correlated errors.
     """
+    estimate, error, pooled = of_slices.estimate, of_slices.error, _pooled_errors(of_slices)
     known = np.isfinite(estimate) & np.isfinite(error) & (sizes[:, None] > 0)
     weights = np.where(known, sizes[:, None], 0.0)
     others = _others(weights)

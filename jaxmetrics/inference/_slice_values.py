@@ -20,7 +20,7 @@ from jaxmetrics.inference._influence.slice_covariance import (
 )
 from jaxmetrics.inference._influence.slice_decisions import decided_by_all, decided_in_slices
 from jaxmetrics.inference._influence.slice_slopes import InSlices, smooth_in_slices
-from jaxmetrics.inference._intervals.metrics import error_bars_of
+from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
 from jaxmetrics.inference._intervals.rules import Moments
 
 _FEW = 128  # slices whose limits a thread computes at a time
@@ -123,8 +123,7 @@ def check_sliced(metric: MetricLike, items: SlicedItems) -> None:
     """Refuse a metric that slices and folds do not take."""
     chosen, arrays = choose(metric)
     decides = error_bars_of(chosen.metric).decision is not None
-    known = chosen.metric.smooth or decides
-    if chosen.metric.of_placements is None or not known:
+    if chosen.metric.of_placements is None or not has_influence(chosen.metric):
         raise TypeError(
             "slices and folds take roc_auc, partial_auc, average_precision, recall_at_fpr, "
             "sensitivity_at_specificity, specificity_at_sensitivity, or a functools.partial of "

@@ -46,7 +46,6 @@ from jaxmetrics.inference._slice_tests import (
     levels_of,
     of_models,
     pairs_of_items,
-    pooled_errors,
     scaled,
 )
 from jaxmetrics.inference._slice_values import (
@@ -248,12 +247,17 @@ def slices(
         raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
     of_cluster = checks.check_clusters(clusters, items)
     items = of_all_processes(items)
-    how: Any = {
-        "min_items": min_items,
-        "one_threshold": threshold == "global" and len(ids) > 0,
-        "level": level,
-    }
-    found, _ = slices_of_items(metric, items, names, ids, of_cluster, **how, level_alone=level)
+    found, _ = slices_of_items(
+        metric,
+        items,
+        names,
+        ids,
+        of_cluster,
+        min_items=min_items,
+        one_threshold=threshold == "global" and len(ids) > 0,
+        level=level,
+        level_alone=level,
+    )
     n_items, n_positives = np.asarray(found.n_items), np.asarray(found.n_positives)
     both = np.minimum(n_positives, n_items - n_positives) > 0
     warn_of_undefined(np.asarray(found.estimate)[both])
@@ -281,7 +285,7 @@ def _values_and_pairs(
             return values_of_clusters(of_shares, parts, known, levels), pairs
     estimates = slice_estimates(items, form, levels)
     if not alone and parts is None:
-        pairs = pairs_of_items(*estimates[:3], estimates.between, bounds)
+        pairs = pairs_of_items(estimates, bounds)
     return values_of_items(estimates, of_shares, levels), pairs
 
 
@@ -290,7 +294,7 @@ def slices_of_items(
     items: Items,
     names: tuple[Any, ...],
     ids: HostArray,
-    clusters: Clusters | None = None,
+    clusters: Clusters | None,
     *,
     min_items: int,
     one_threshold: bool = False,
@@ -312,10 +316,10 @@ def slices_of_items(
             numbers = len(names) * (items.scores.size + 4 * len(ids))  # each has all negatives
             instead = "write threshold='slice', or leave clusters out"
             checks.check_fits("the number of slices", len(names), numbers, instead)
+        parts = apart(exchanged, ids, len(names), clusters, one_threshold=one_threshold)
         if clusters is not None:
             units, sizes = clusters_in_slices(given.sliced, clusters[0])
-        parts = apart(exchanged, ids, len(names), clusters, one_threshold=one_threshold)
-        known = influence_in_slices(form.metric, parts, with_covariance=not alone)
+            known = influence_in_slices(form.metric, parts, with_covariance=not alone)
     n_positives = counts[:, int(exchanged.labels is items.labels)]
     tested = units.min(axis=1) >= min_items
     if limit is not None:
@@ -331,9 +335,7 @@ def slices_of_items(
     low, high = (x[..., at] for x in found.limits)
     correlation = found.correlation
     rest = from_rest(
-        found.estimate,
-        found.error,
-        pooled_errors(found.variances, found.sizes),
+        found,
         (low[..., :-1], high[..., :-1]),
         weights_of_positives(given),
         tested,
