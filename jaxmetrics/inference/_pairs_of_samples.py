@@ -14,7 +14,7 @@ from jaxmetrics.inference._margins import ByLevel
 from jaxmetrics.inference._pairs import Pairs
 
 
-class Sample(NamedTuple):
+class VarianceParts(NamedTuple):
     """The parts of the variances of several independent estimates.
 
     Attributes:
@@ -29,26 +29,26 @@ class Sample(NamedTuple):
 
 
 @library_program()
-def pairs_of_samples(variance: Array, sample: Sample) -> Pairs:
+def pairs_of_samples(variance: Array, known: VarianceParts) -> Pairs:
     """The Pairs of independent estimates with these variances `[samples]`."""
-    library = numerics.namespace(variance, *sample)
+    library = numerics.namespace(variance, *known)
     lost = library.isnan(variance)  # as `lost_models`
-    sample = Sample(*(library.where(lost, 1.0, x) for x in sample))
-    own = library.sum(sample.parts, axis=0)
+    known = VarianceParts(*(library.where(lost, 1.0, x) for x in known))
+    own = library.sum(known.parts, axis=0)
     total = own[:, None] + own[None, :]
-    spread = own**2 / sample.df
+    spread = own**2 / known.df
     df = numerics.divide(total**2, spread[:, None] + spread[None, :], np.inf)
     same = library.eye(len(own), dtype=bool)
     # The parts of a sample are in the variances of the pairs with this sample, and in no other.
     mine = (same[:, :, None] | same[:, None, :]) & ~same
-    parts = library.where(mine, sample.parts[:, :, None, None], 0.0)
+    parts = library.where(mine, known.parts[:, :, None, None], 0.0)
     shares = numerics.divide(parts, library.where(same, 1.0, total), 0.0)
     pairs = Pairs(
         _of_two(variance),
         _of_two(own),
         df,
         shares.reshape(-1, *total.shape),
-        (*sample.sizes.ravel(),),
+        (*known.sizes.ravel(),),
     )
     return pairs.with_pairs(lost[:, None] | lost, np.nan)
 

@@ -30,7 +30,11 @@ from jaxmetrics.inference._intervals.metrics import error_bars_of, has_influence
 from jaxmetrics.inference._intervals.rules import unrounded
 from jaxmetrics.inference._margins import levels_for, limits_at
 from jaxmetrics.inference._pairs import Pairs, only_number
-from jaxmetrics.inference._pairs_of_samples import Sample, pairs_by_limits, pairs_of_samples
+from jaxmetrics.inference._pairs_of_samples import (
+    VarianceParts,
+    pairs_by_limits,
+    pairs_of_samples,
+)
 
 # A metric that rises with the share of positives is warned of from this ratio of two shares on.
 _ALIKE = 1.2
@@ -226,8 +230,8 @@ def _by_errors(
     known = has_influence(record_of(metric))
     found = [_estimated(metric, x, request, g, known) for g, x in enumerate(groups)]
     stacked = [at_hand(*x) for x in zip(*found, strict=True)]
-    estimate, variance, sample = _sample_of(*stacked, delong)
-    return estimate, variance, pairs_of_samples(variance, sample)
+    estimate, variance, parts = _in_parts(*stacked, delong)
+    return estimate, variance, pairs_of_samples(variance, parts)
 
 
 def _estimated(
@@ -250,14 +254,14 @@ def _estimated(
 
 
 @library_program("delong")
-def _sample_of(
+def _in_parts(
     estimate: tuple[Array, ...],
     total: tuple[Array, ...],
     parts: tuple[Array, ...],
     sizes: tuple[Array, ...],
     mixed: tuple[Array, ...],
     delong: bool,
-) -> tuple[Array, Array, Sample]:
+) -> tuple[Array, Array, VarianceParts]:
     """The metric of the groups, its variance, and the parts of that."""
     library = numerics.namespace(*estimate, *total)
     values, variance, share = (library.stack([*x]) for x in (estimate, total, mixed))
@@ -266,8 +270,8 @@ def _sample_of(
     if delong:
         none = library.zeros_like(variance)
         df = library.maximum(n[2] - 1, 1.0)
-        return values, variance, Sample(library.stack([none, none, variance]), n, df)
+        return values, variance, VarianceParts(library.stack([none, none, variance]), n, df)
     df = degrees_of_clusters(OfClusters(of_classes[0], of_classes[1], variance, (*n,), share))
     apart = numerics.divide(of_classes, library.sum(of_classes, axis=0), 0.5)
     weights = library.concatenate([(1 - share) * apart, share[None]])
-    return values.astype(np.float64), variance, Sample(weights * variance, n, df)
+    return values.astype(np.float64), variance, VarianceParts(weights * variance, n, df)
