@@ -32,7 +32,7 @@ from jaxmetrics.inference._forms import (
 )
 from jaxmetrics.inference._influence.clusters import (
     Clusters,
-    error_of_clusters,
+    estimate_and_error,
     skewness_of_clusters,
 )
 from jaxmetrics.inference._influence.on_mesh import axis_of_parts
@@ -45,7 +45,6 @@ from jaxmetrics.inference._influence.sizes import (
 )
 from jaxmetrics.inference._influence.variance import (
     acceleration,
-    estimate_and_error,
     moments_of,
 )
 from jaxmetrics.inference._intervals import rules
@@ -253,11 +252,7 @@ _FEW_INSIDE = {
 def _by_wald(
     metric: MetricLike, items: Items, ids: Clusters | None, level: float, axis_name: AxisName
 ) -> Interval:
-    if ids is None:
-        found = estimate_and_error(metric, items, axis_name)
-    else:
-        found = error_of_clusters(metric, items, ids)
-    estimate, error = map(as_default, found)
+    estimate, error = map(as_default, estimate_and_error(metric, items, ids, axis_name))
     warn_of_undefined(estimate)
     low, high = wald_limits(estimate, error, level)
     return Interval(estimate, low, high, error, "wald", level)

@@ -13,16 +13,13 @@ from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike, choose, record_of
 from jaxmetrics.inference._bootstrap.bootstrap import check_amounts, resampled
 from jaxmetrics.inference._bootstrap.request import MEMORY_BUDGET, Request
-from jaxmetrics.inference._influence.clusters import error_of_clusters
+from jaxmetrics.inference._influence.clusters import estimate_and_error
 from jaxmetrics.inference._influence.covariance import covariance_of
 from jaxmetrics.inference._influence.on_mesh import (
     axis_of_parts,
     covariance_on_mesh,
 )
-from jaxmetrics.inference._influence.variance import (
-    estimate_and_error,
-    influence_values,
-)
+from jaxmetrics.inference._influence.variance import influence_values
 from jaxmetrics.inference._intervals.metrics import has_influence, with_influence
 
 
@@ -165,9 +162,7 @@ def standard_error(
     )
     request.check(needs_key=not known)
     if known:
-        if ids is None:
-            return as_default(estimate_and_error(metric, items, axis_name)[1])
-        return as_default(error_of_clusters(metric, items, ids)[1])
+        return as_default(estimate_and_error(metric, items, ids, axis_name)[1])
     chosen, arrays = choose(metric)
     chosen.refuse_tree(arrays, items.scores.shape[-1])
     return resampled(metric, items, request).standard_error

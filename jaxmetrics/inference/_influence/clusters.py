@@ -15,11 +15,12 @@ from jaxmetrics._base import numerics
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.items import batch_of, class_weights, items_at_hand
+from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, HostArray, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference._influence.gradient import held_where_lost
-from jaxmetrics.inference._influence.variance import derivatives_of_items
+from jaxmetrics.inference._influence.variance import derivatives_of_items, error_of_items
 from jaxmetrics.inference._intervals.clustered import OfClusters, draws_of_clusters
 from jaxmetrics.inference._intervals.effective import clusters_of_one_size, kept_and_df, kish
 from jaxmetrics.inference._intervals.rules import sixth_of_skewness, unrounded
@@ -74,8 +75,12 @@ def sums_and_items(metric: MetricLike, items: Items, clusters: Clusters) -> tupl
     return _sums(*given), _alone(*given)
 
 
-def error_of_clusters(metric: MetricLike, items: Items, clusters: Clusters) -> tuple[Array, Array]:
-    """The metric `[...]` and its standard error."""
+def estimate_and_error(
+    metric: MetricLike, items: Items, clusters: Clusters | None, axis_name: AxisName
+) -> tuple[Array, Array]:
+    """The metric `[...]` and its standard error, by items or by clusters, in float64."""
+    if clusters is None:
+        return error_of_items(metric, items, axis_name)
     sums = sums_of_clusters(metric, items, clusters)
     return sums.estimate, _error_of(sums.estimate, sums.of_classes)
 

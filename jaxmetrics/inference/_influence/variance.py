@@ -62,9 +62,7 @@ def moments_of(
     return _moments(problems, arrays, at, chosen, n_rows)
 
 
-def estimate_and_error(
-    metric: MetricLike, items: Items, axis_name: AxisName = None
-) -> tuple[Array, Array]:
+def error_of_items(metric: MetricLike, items: Items, axis_name: AxisName) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
     # The numbers of the closed form, which alone depend on the level, are not used.
     moments, _ = moments_of(metric, items, axis_name=axis_name)
