@@ -230,7 +230,8 @@ def test_simultaneous_p_values_beyond_the_draws(from_moments):
     close(found.simultaneous_p_value[0, 3], 6 * found.p_value[0, 3])
     assert 0 < found.simultaneous_p_value[0, 3] < 1e-20
     against = from_moments([0.0, 0.0, 1.0, 9.0], reference=3)
-    assert 2.8 < against.simultaneous_p_value[0] / against.p_value[0] <= 3 * (1 + 1e-6)
+    # 2.84 to 3.18 with 60 other axes of equal length, which the machine chooses.
+    assert 2.7 < against.simultaneous_p_value[0] / against.p_value[0] <= 3 * (1 + 1e-6)
 
 
 @pytest.mark.parametrize(
