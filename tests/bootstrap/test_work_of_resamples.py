@@ -11,6 +11,7 @@ from resamples import FEW, KEY, N, replicates
 import jaxmetrics as jm
 from jaxmetrics._base.checks import values as _values
 from jaxmetrics.inference._bootstrap import run as _run
+from jaxmetrics.inference._bootstrap.units import TILE, few_lengths
 
 # ---- work and memory
 
@@ -57,6 +58,9 @@ def test_another_data_set_of_like_size_compiles_nothing(caplog):
         options = {"key": jax.random.key(seed), "n_resamples": FEW}
         jm.bootstrap(jm.roc_auc, scores, labels, **options)
         jm.bootstrap(partial(jm.partial_auc, max_fpr=0.05), scores, labels, **options)
+        both = np.stack([scores, -scores])
+        jm.bootstrap(jm.roc_auc, both, labels, **options)
+        jm.permutation_test(jm.roc_auc, both, labels, **options)
 
     all_of(6000, 0)
     with jax.log_compiles(), caplog.at_level(logging.WARNING):
@@ -64,6 +68,16 @@ def test_another_data_set_of_like_size_compiles_nothing(caplog):
         all_of(6022, 2)
     compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
     assert compiled == []
+
+
+def test_lengths_are_few_and_hardly_longer():
+    sizes = np.arange(1, 1 << 14)
+    lengths = np.array([few_lengths(n) for n in sizes])
+    assert np.all((sizes <= lengths) & (lengths % TILE == 0))
+    assert np.all(lengths < sizes * 1.125 + TILE)
+    for octave in (1 << 11, 1 << 12, 1 << 13):
+        inside = (octave < sizes) & (sizes <= 2 * octave)
+        assert len(np.unique(lengths[inside])) == 8
 
 
 # ---- errors

@@ -36,7 +36,6 @@ from jaxmetrics.inference._bootstrap.random import (
 )
 from jaxmetrics.inference._bootstrap.units import (
     ALL,
-    TILE,
     Cells,
     Runs,
     Units,
@@ -275,21 +274,22 @@ def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
     return np.bincount(ids[valid], minlength=n_clusters) > 0
 
 
-@double_program()
+@library_program()
 def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     """Units, and weighted values and weights `[rows, n]`, whose products with counts are sums."""
-    items = jax.tree.map(jnp.asarray, items)
-    n = items.scores.shape[-1]
-    valid = jnp.ones(n, bool) if items.where is None else items.where
-    weights = jnp.where(valid, 1.0 if items.weights is None else items.weights, 0.0)
-    shape = jnp.broadcast_shapes(items.scores.shape, weights.shape)
-    weights = jnp.broadcast_to(weights, shape).reshape(-1, n).astype(jnp.float64)
-    values = jnp.broadcast_to(items.scores, shape).reshape(-1, n)
-    values = jnp.where(weights > 0, values * weights, 0.0)
+    n, library = items.scores.shape[-1], numerics.namespace(items.scores)
+    ones, everywhere = library.ones(n), library.ones(n, bool)
+    valid = everywhere if items.where is None else items.where
+    weights = library.where(valid, ones if items.weights is None else items.weights, 0.0)
+    shape = np.broadcast_shapes(items.scores.shape, weights.shape)
+    weights = library.broadcast_to(weights, shape).reshape(-1, n).astype(np.float64)
+    values = library.broadcast_to(items.scores, shape).reshape(-1, n)
+    values = library.where(weights > 0, values * weights, 0.0)
     if items.weights is None and items.where is None:
-        units = units_of_all(n)
+        units = units_of_all(n, library)
     else:
-        units = units_of_items(jnp.where(jnp.any(weights > 0, axis=0), 0, LEFT_OUT))
+        strata = library.where(library.any(weights > 0, axis=0), 0, LEFT_OUT)
+        units = units_of_items(strata)
     return padded_units(units), values, weights
 
 
@@ -336,11 +336,11 @@ def pairs_of(items: Items, clusters: Array | None) -> tuple[Units, Items]:
     The items of a cluster, of `clusters` `[n]` from 0, share a coin.
     """
     n, library = items.scores.shape[-1], numerics.namespace(items.scores)
-    own = library.pad(library.repeat(np.array([1, 0], np.int32), n), (0, -2 * n % TILE))
+    own = library.repeat(np.array([1, 0], np.int32), n)
     # Where there are no items, a masked one stands for them, which is in no cluster.
     coin = library.arange(n) if clusters is None else library.resize(clusters, (n,))
     both, none = library.tile(coin.astype(np.int32), 2), library.zeros(2, np.int32)
-    units = Units(own, 1 - own, library.int32(2 * n), both, none, none)
+    units = padded_units(Units(own, 1 - own, library.int32(2 * n), both, none, none))
     twice = Items(
         scores=library.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
         labels=library.tile(items.labels, 2),

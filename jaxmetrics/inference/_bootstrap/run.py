@@ -43,8 +43,11 @@ from jaxmetrics.inference._bootstrap.units import (
     ALL,
     TILE,
     Cells,
+    Units,
+    few_lengths,
     has_ties,
     numbers_of_classes,
+    padded,
     weight_of_head,
 )
 
@@ -104,6 +107,8 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
         if tied and not traced and how.of_area and (found_apart := with_mixed(cells)) is not None:
             cells, tied = found_apart, False
         plan = plan._replace(tied=tied)
+        if not runs:  # which have few lengths as they are made
+            units, cells = _of_few_lengths(units, cells, plan)
         prepared = Prepared(sampler_of(units, keys, plan, beyond), cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:
@@ -122,8 +127,20 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     coins = None if request.clusters is None else request.clusters[0]
     units, twice = pairs_of(items_at_hand(of_all_processes(items)), *at_hand(coins))
     _, cells, bad = prepare_items(twice, plan, ALL, None)
+    units, cells = _of_few_lengths(units, cells, plan)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
+
+
+def _of_few_lengths(units: Units, cells: Cells, plan: Plan) -> tuple[Units, Cells]:
+    """NumPy's units and cells, padded to few lengths, as each new one compiles a program.
+
+    Scans end at the cells in use. A score table has a row for each place, and stays as it is.
+    """
+    of_tables = plan.finish is not None and plan.finish.of_tables
+    if of_tables or not isinstance(units.size, np.ndarray):
+        return units, cells
+    return padded(units, cells, few_lengths)
 
 
 def resample_means(items: Items, request: Request) -> Replicates:
@@ -134,7 +151,8 @@ def resample_means(items: Items, request: Request) -> Replicates:
     plan = Plan(request.resampling)
     units, values, weights = units_of_values(items)
     source = sampler_of(units, keys, plan, False)
-    prepared = Prepared(source, (values, weights), {}, jnp.zeros(1, bool))
+    undefined: Any = np.zeros(1, bool)
+    prepared = Prepared(source, (values, weights), {}, undefined)
     found, _ = _collect(prepared, plan, request, traced)
     batch = batch_of(items)
     return Replicates(*(x.reshape(len(x), *batch) for x in found))

@@ -8,6 +8,7 @@ cells are the units. All counts are integers unless there are weights.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -170,6 +171,20 @@ def places(n: int) -> int:
     return max(numerics.next_power_of_two(n), TILE)
 
 
+def whole_tiles(n: int) -> int:
+    """The least number of places, of at least n, that are whole tiles."""
+    return n + -n % TILE
+
+
+def few_lengths(n: int) -> int:
+    """One of at most eight lengths between two powers of two, at least n and in whole tiles.
+
+    Data of similar size then share a compiled program, whose loops end at the places in use.
+    """
+    step = max(numerics.next_power_of_two(n) // 16, TILE)
+    return n + -n % step
+
+
 def runs_of(order: Ordered, merges: Any) -> Runs:
     """The runs of neighbouring items of one class, and of one score where `apart_rows` says so."""
     apart, before = apart_rows(order, merges)
@@ -290,15 +305,15 @@ def units_of_items(strata: Array) -> Units:
     )
 
 
-def units_of_all(n: int) -> Units:
+def units_of_all(n: int, library: Any) -> Units:
     """`units_of_items` of n items that are all in stratum 0.
 
     It needs no array of strata: XLA would evaluate the partition of a constant as it compiles,
     which takes minutes.
     """
-    item, counts = jnp.arange(n, dtype=jnp.int32), jnp.array([n, 0], jnp.int32)
-    none = jnp.zeros(n, jnp.int32)
-    return Units(none + 1, none, jnp.int32(n), item, drawn=counts, total=counts)
+    item, counts = library.arange(n, dtype=np.int32), library.asarray([n, 0], np.int32)
+    none = library.zeros(n, np.int32)
+    return Units(none + 1, none, library.int32(n), item, drawn=counts, total=counts)
 
 
 def cells_of_items(
@@ -351,24 +366,33 @@ def has_ties(cells: Cells) -> bool:
     return bool(np.any(joined & (np.arange(joined.shape[-1]) < used)))
 
 
-def padded(units: Units, cells: Cells) -> tuple[Units, Cells]:
-    """The units and cells, padded with unused places to whole tiles."""
-    unit = None if cells.unit is None else _whole_tiles(cells.unit)
-    return padded_units(units), cells._replace(
-        unit=unit,
-        positives=_whole_tiles(cells.positives),
-        negatives=_whole_tiles(cells.negatives),
-        joined=_whole_tiles(cells.joined, True),
-        thresholds=_whole_tiles(cells.thresholds),
-        amounts=None if cells.amounts is None else _whole_tiles(cells.amounts),
+def padded(
+    units: Units, cells: Cells, length: Callable[[int], int] = whole_tiles
+) -> tuple[Units, Cells]:
+    """The units and cells, padded with unused places to the `length` for each number of places."""
+
+    def longer(x: Any, fill: float = 0) -> Any:
+        return _padded_to(length(x.shape[-1]), x, fill)
+
+    return padded_units(units, length), cells._replace(
+        unit=None if cells.unit is None else longer(cells.unit),
+        positives=longer(cells.positives),
+        negatives=longer(cells.negatives),
+        joined=longer(cells.joined, True),
+        thresholds=longer(cells.thresholds),
+        amounts=None if cells.amounts is None else longer(cells.amounts),
     )
 
 
-def padded_units(units: Units) -> Units:
-    """The units, padded with units of size 0 to whole tiles."""
-    return units._replace(size=_whole_tiles(units.size), stratum=_whole_tiles(units.stratum))
+def padded_units(units: Units, length: Callable[[int], int] = whole_tiles) -> Units:
+    """The units, padded with units of size 0, and their owners."""
+    names = ("size", "stratum", "owner")
+    arrays = {name: getattr(units, name) for name in names}
+    return units._replace(**{k: _padded_to(length(len(x)), x) for k, x in arrays.items()})
 
 
-def _whole_tiles(x: Array, fill: float = 0) -> Array:
-    widths = [(0, 0)] * (x.ndim - 1) + [(0, -x.shape[-1] % TILE)]
+def _padded_to(n: int, x: Any, fill: float = 0) -> Any:
+    if n == x.shape[-1]:
+        return x
+    widths = [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])]
     return numerics.namespace(x).pad(x, widths, constant_values=fill)
