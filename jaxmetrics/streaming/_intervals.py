@@ -10,7 +10,7 @@ import numpy as np
 
 from jaxmetrics._base import checks, numerics, varying
 from jaxmetrics._base.double import double_program
-from jaxmetrics._base.host import all_concrete, of_all_processes
+from jaxmetrics._base.host import all_concrete, at_hand, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, HostArray
@@ -226,15 +226,15 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
     """The interval by percentiles of the replicates of both ends."""
     scores_of = streamed(asked.chosen, asked.arrays).scores
     result = result_of(resample_bins(metric, ends_of, scores_of, asked, request))
+    estimate, replicates = at_hand(result.estimate, result.replicates)
+    none, at = np.float64(0), np.float64(level)
     low, high = (
-        limits_of_replicates(
-            result.estimate[..., end], result.replicates[..., end], 0.0, level, "percentile"
-        )[side]
+        limits_of_replicates(estimate[..., end], replicates[..., end], none, at, "percentile")[side]
         for end, side in ((0, 0), (2, 1))
     )
     error = _known(jnp.max(result.standard_error, axis=-1), result.estimate)
-    numbers = result.estimate[..., 1], low, high, error
-    _warn_of_coarse(result.estimate, numbers)
+    numbers = estimate[..., 1], low, high, error
+    _warn_of_coarse(estimate, numbers)
     return Interval(*numbers, "percentile", level)
 
 

@@ -11,8 +11,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.host import is_concrete, of_all_processes
-from jaxmetrics._base.items import at_least_one, batch_of, rows_of
+from jaxmetrics._base.host import as_jax, is_concrete, of_all_processes
+from jaxmetrics._base.items import at_least_one, batch_of, items_at_hand, rows_of
 from jaxmetrics._base.keywords import takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items, Mesh
@@ -159,7 +159,7 @@ def result_of(found: Replicates) -> BootstrapResult:
     for x in jax.tree.leaves(values):
         undefined = undefined | library.isnan(x).reshape(*undefined.shape, -1).any(axis=-1)
     parts = estimate, values, errors, library.sum(undefined, axis=0)
-    return BootstrapResult(*jax.tree.map(jnp.asarray, parts))
+    return BootstrapResult(*jax.tree.map(as_jax, parts))
 
 
 def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Request) -> None:
@@ -188,7 +188,7 @@ def _warn_of_undefined(n_undefined: HostArray, n_lacking: HostArray, request: Re
 def replicates_of(metric: MetricLike, items: Items, request: Request) -> Replicates:
     """Replicates `[n_resamples + 1, ..., *value]`; the first is the metric of the data."""
     # Threads start the programs, in no order that processes would share.
-    items = of_all_processes(at_least_one(items))
+    items = items_at_hand(of_all_processes(at_least_one(items)))
     given = {k: v for k, v in items._asdict().items() if v is not None}
     batch, n = _shape_of(items)
     shared = all(x is None or x.size == n for x in (items.labels, items.where))
@@ -282,6 +282,7 @@ def bootstrap_mean(
     )
     rows, n = _shape_of(items)
     request.check(n_values=int(np.prod(rows)), n_items=n)
+    items = items_at_hand(items)
     result = result_of(resample_means(items, request))
     given = items.scores, items.weights, items.where
     sample = moments_of_sample(*given, numerics.default_float())

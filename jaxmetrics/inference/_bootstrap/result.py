@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import as_jax, at_hand
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.results import Column, Result, Table
 from jaxmetrics._base.types import Array, ArrayLike
@@ -138,10 +138,11 @@ class BootstrapResult(Result):
                 "dataclasses.replace(result, estimate=result.estimate.value, ...).interval(...)"
             )
         # Those that were saved are NumPy's.
-        given = (self.estimate, self.replicates, self.standard_error)
-        estimate, replicates, error = map(jnp.asarray, given)
+        own = self.estimate, self.replicates, self.standard_error
+        estimate, replicates, error = at_hand(*map(as_jax, own))
+        limits: Any
         if method == "wald":
-            low, high = wald_limits(estimate, error, level)
+            limits = wald_limits(estimate, error, np.float64(level))
         else:
             if replicates.shape[1:] != estimate.shape:
                 raise ValueError(
@@ -149,11 +150,15 @@ class BootstrapResult(Result):
                     f"and estimates {estimate.shape}: for a batch of results, as of vmap, write "
                     "jax.vmap(lambda result: result.interval())(results)"
                 )
-            low, high = limits_of_replicates(estimate, replicates, acceleration, level, method)
+            known = not isinstance(acceleration, jax.Array)
+            skew: Any = np.asarray(acceleration) if known else acceleration
+            options = *at_hand(skew), np.float64(level)
+            limits = limits_of_replicates(estimate, replicates, *options, method)
+        estimate, low, high, error = map(as_jax, (estimate, *limits, error))
         return Interval(estimate, low, high, error, method, level)
 
 
-@double_program()
+@library_program()
 def wald_limits(estimate: Array, error: Array, level: Array) -> tuple[Array, Array]:
     """estimate -+ z standard errors."""
     margin = normal_quantile((1 + level) / 2) * error

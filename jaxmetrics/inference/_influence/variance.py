@@ -10,6 +10,7 @@ import numpy as np
 
 from jaxmetrics._base import numerics
 from jaxmetrics._base.double import double_program, library_program
+from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.order import NEGATIVE, POSITIVE, Ordered
@@ -79,7 +80,7 @@ def errors_of_items(metric: MetricLike, items: Items) -> tuple[Array, Array]:
 
 def acceleration(metric: MetricLike, items: Items) -> Array:
     """(1/6) S3 / S2^1.5 with S_k = sum over classes of sum phi^k / n_c^k, in float64."""
-    return _skewness_of(_by_item(metric, items, _contributions)[1])
+    return _skewness_of(*at_hand(_by_item(metric, items, _contributions)[1]))
 
 
 def influence_values(metric: MetricLike, items: Items) -> Array:
@@ -109,7 +110,7 @@ def _by_item(metric: MetricLike, items: Items, of_item: OfItem) -> tuple[Array, 
 
 
 _error_of = library_program()(standard_error)
-_skewness_of = double_program()(sixth_of_skewness)
+_skewness_of = library_program()(sixth_of_skewness)
 
 
 @double_program("chosen", "n_rows")

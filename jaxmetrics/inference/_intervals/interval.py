@@ -7,15 +7,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
-from jax.scipy.special import ndtr
 
 from jaxmetrics._base import numerics
-from jaxmetrics._base.double import as_default, double_program, library_program
+from jaxmetrics._base.double import as_default, library_program
 from jaxmetrics._base.results import STATIC, Result, Table, interval_columns
 from jaxmetrics._base.types import Array
-from jaxmetrics.inference._intervals.distributions import normal_quantile
+from jaxmetrics.inference._intervals.distributions import normal_quantile, special
 
 
 @jax.tree_util.register_dataclass
@@ -73,7 +71,7 @@ def standard_deviation(replicates: Array) -> Array:
     return library.sqrt(variance).astype(replicates.dtype)
 
 
-@double_program("method")
+@library_program("method")
 def limits_of_replicates(
     estimate: Array, replicates: Array, acceleration: Array, level: Array, method: str
 ) -> tuple[Array, Array]:
@@ -84,18 +82,31 @@ def limits_of_replicates(
     quantile of the share of replicates below the estimate, ties counted half, a the acceleration
     and z the normal quantile of alpha / 2 or 1 - alpha / 2.
     """
-    dtype = replicates.dtype
-    replicates, estimate = replicates.astype(jnp.float64), estimate.astype(jnp.float64)
-    shares = [jnp.full_like(estimate, (1 - level) / 2), jnp.full_like(estimate, (1 + level) / 2)]
+    dtype, library = replicates.dtype, numerics.namespace(estimate, replicates)
+    replicates, estimate = replicates.astype(np.float64), estimate.astype(np.float64)
+    count = library.sum(~library.isnan(replicates), axis=0)
+    shares = [library.full_like(estimate, (1 + sign * level) / 2) for sign in (-1, 1)]
     if method == "bca":
-        count = jnp.sum(~jnp.isnan(replicates), axis=0)
-        below = jnp.sum(replicates < estimate, axis=0) + jnp.sum(replicates == estimate, axis=0) / 2
+        below = library.sum(replicates < estimate, axis=0)
+        below = below + library.sum(replicates == estimate, axis=0) / 2
         # The normal quantile is infinite at 0 and 1: stay half a replicate away.
-        bias = normal_quantile(jnp.clip(below / count, 0.5 / count, 1 - 0.5 / count))
+        bias = normal_quantile(library.clip(below / count, 0.5 / count, 1 - 0.5 / count))
         z = [bias + normal_quantile(share) for share in shares]
-        shares = [ndtr(bias + x / (1 - acceleration * x)) for x in z]
-    quantile = jnp.vectorize(jnp.nanquantile, signature="(n),()->()")
-    low, high = (quantile(jnp.moveaxis(replicates, 0, -1), share) for share in shares)
+        normal = special(library)
+        shares = [normal.ndtr(bias + x / (1 - acceleration * x)) for x in z]
+    ordered = library.sort(replicates, axis=0)  # NaN come last
+    low, high = (_quantile(ordered, count, share) for share in shares)
     if method == "basic":
         low, high = 2 * estimate - high, 2 * estimate - low
     return low.astype(dtype), high.astype(dtype)
+
+
+def _quantile(ordered: Any, count: Any, share: Any) -> Any:
+    """The quantile of the first `count` entries along the first axis, on a line between two."""
+    library = numerics.namespace(ordered)
+    place = library.where(library.isnan(share), 0.0, share) * library.maximum(count - 1, 0)
+    whole = library.floor(place)
+    at = library.stack([whole, library.ceil(place)]).astype(np.int32)
+    low, high = library.take_along_axis(ordered, at, axis=0)
+    between = low * (1 - (place - whole)) + high * (place - whole)
+    return library.where(library.isnan(share), np.nan, between)
