@@ -175,6 +175,20 @@ def test_a_metric_is_checked_before_it_is_called(build):
         build("roc_auc")
 
 
+@pytest.mark.parametrize("average", ["macro", "weighted", None])
+@pytest.mark.parametrize("metric", [jm.roc_auc, youden], ids=["ours", "user's"])
+@pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one"])
+def test_results_are_arrays_of_jax_on_the_device_of_the_scores(problem, kind, metric, average):
+    scores, labels, _ = problem
+    of_classes = getattr(jm, kind)(metric, average)
+    expected = of_classes(scores, labels)
+    assert isinstance(expected, jax.Array)
+    device = jax.devices()[1]
+    found = of_classes(*(jax.device_put(x, device) for x in (scores.astype(np.float32), labels)))
+    assert found.devices() == {device}
+    close(found, expected)
+
+
 @pytest.mark.parametrize("kind", ["one_vs_rest", "one_vs_one"])
 def test_weights_of_any_size(problem, kind):
     """Their totals were infinite or 0 in single precision, and the mean NaN."""

@@ -110,6 +110,27 @@ OF_ARRAYS_OF_JAX: dict[str, Callable[..., Any]] = {
 }
 
 
+def _of_classes(average: Callable[..., Any]) -> Callable[..., Any]:
+    def of(x: jax.Array, y: jax.Array, ids: jax.Array, w: jax.Array, some: jax.Array) -> Any:
+        columns = jax.device_put(np.tile(x, (2, 1)).T)  # which compiles nothing
+        return average(columns, ids, weights=w, where=some)
+
+    return of
+
+
+OF_ARRAYS_OF_JAX |= {
+    "one against the rest": _of_classes(jm.one_vs_rest(jm.roc_auc)),
+    "pairs of classes": _of_classes(jm.one_vs_one(jm.roc_auc, "weighted")),
+    "resamples": lambda x, y, ids, w, some: jm.bootstrap(jm.roc_auc, x, y, **FEW).interval(
+        method="bca"
+    ),
+    "resamples of one model": lambda x, y, ids, w, some: jm.bootstrap(
+        jm.roc_auc, x[0], y, where=some, **FEW
+    ),
+    "swaps": lambda x, y, ids, w, some: jm.permutation_test(jm.roc_auc, x, y, **FEW),
+}
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("name", OF_ARRAYS_OF_JAX)
 def test_arrays_of_jax_of_another_number_of_items_compile_nothing(name: str) -> None:

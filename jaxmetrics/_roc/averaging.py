@@ -7,14 +7,15 @@ from functools import partial
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
-from jaxmetrics._base.double import double_program
+from jaxmetrics._base.double import library_program
+from jaxmetrics._base.host import at_hand
 from jaxmetrics._base.keywords import made_by, takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
+from jaxmetrics._roc.at_hand import in_jax
 from jaxmetrics._roc.record import check_metric, evaluate_chosen
 
 ClassMetric = Callable[..., Any]
@@ -69,7 +70,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
         columns, classes, per_item = _class_items(scores, labels, weights, where)
         n_classes = columns.shape[-2]
         truth = classes[..., None, :] == np.arange(n_classes)[:, None]
-        return _average_rows(metric, average, columns, truth, *per_item)
+        return _returned(_average_rows(metric, average, columns, truth, *per_item), scores)
 
     return averaged
 
@@ -124,12 +125,16 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         checks.check_columns(array.shape, truth.shape, labels_have_columns=True)
         _check_alignment(scores, labels, weights, where)
         per_item = checks.check_per_item(weights, where, array.shape[-2])
+        array, truth, row_weights, row_where = at_hand(array, truth, *per_item)
         if average == "samples":
-            row_weights, row_where = per_item
             mask = None if row_where is None else _across(row_where[..., None], array.shape[-1:])
             items = checks.check_items(array, truth, where=mask, rows_are_problems=True)
-            return _mean(evaluate_chosen(metric, items), _n_axes(items) - 2, row_weights, row_where)
-        return _average_rows(metric, average, _transposed(array), _transposed(truth), *per_item)
+            each = _evaluated(metric, items)
+            values = _mean(each, _n_axes(items) - 2, row_weights, row_where)
+        else:
+            rows = _transposed(array), _transposed(truth)
+            values = _average_rows(metric, average, *rows, row_weights, row_where)
+        return _returned(values, scores)
 
     return averaged
 
@@ -194,11 +199,12 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
             among = among if where is None else among & where[..., None, None, :]
             given = (columns[..., positive, None, :], truth, by_pair, among)
             items = checks.check_items(*given, rows_are_problems=True)
-            return evaluate_chosen(metric, items), _n_axes(items) - 3
+            return _evaluated(metric, items), _n_axes(items) - 3
 
         def pairs(*parts: Array, axis: int) -> Array:
-            matrix = jnp.moveaxis(jnp.concatenate(parts, axis), (axis, axis + 1), (0, 1))
-            return jnp.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
+            library = numerics.namespace(*parts)
+            matrix = library.moveaxis(library.concatenate(parts, axis), (axis, axis + 1), (0, 1))
+            return library.moveaxis((matrix[first, second] + matrix[second, first]) / 2, 0, axis)
 
         # All pairs at once would hold classes^2 * n weights: so many classes are taken in turns.
         turns = max(1, -(-n_classes * member.size // _PAIR_WEIGHTS))
@@ -208,8 +214,10 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         values = jax.tree.map(partial(pairs, axis=axis), *by_class)
         if average == "weighted":
             rows = (x if x is None else x[..., None, :] for x in (weights, where))
-            return _mean_by_weight(values, axis, member, *rows, of_pairs=True)
-        return values if average is None else _mean(values, axis)
+            values = _mean_by_weight(values, axis, member, *rows, of_pairs=True)
+        elif average == "macro":
+            values = _mean(values, axis)
+        return _returned(values, scores)
 
     return averaged
 
@@ -217,13 +225,29 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
 def _class_items(
     scores: ArrayLike, labels: ArrayLike, weights: ArrayLike | None, where: ArrayLike | None
 ) -> tuple[Any, Any, tuple[Any, Any]]:
-    """Scores `[..., classes, n]`, labels `[..., n]`, and the weights and mask `[..., n]`."""
+    """Scores `[..., classes, n]`, labels `[..., n]`, and the weights and mask `[..., n]`.
+
+    As NumPy's where they are at hand, since JAX compiles a program for each step and shape.
+    """
     array, classes = checks.as_array("scores", scores), checks.as_array("labels", labels)
     checks.check_columns(array.shape, classes.shape, labels_have_columns=False)
     _check_alignment(scores, labels, weights, where)
     per_item = checks.check_per_item(weights, where, array.shape[-2])
-    checks.check_classes(classes, array.shape[-1], per_item[1])
-    return _transposed(array), classes, per_item
+    array, classes, weight, valid = at_hand(array, classes, *per_item)
+    checks.check_classes(classes, array.shape[-1], valid)
+    return _transposed(array), classes, (weight, valid)
+
+
+def _evaluated(metric: ClassMetric, items: Items) -> Any:
+    """The metric of each row, as NumPy's where it is at hand."""
+    leaves, tree = jax.tree.flatten(evaluate_chosen(metric, items))
+    return jax.tree.unflatten(tree, at_hand(*leaves))
+
+
+def _returned(values: Any, scores: ArrayLike) -> Any:
+    """The values as JAX's arrays; NumPy's go to the device of the scores."""
+    known = numerics.namespace(*jax.tree.leaves(values)) is np
+    return in_jax([values], (), scores) if known else values
 
 
 def _check_alignment(*arrays: ArrayLike) -> None:
@@ -255,9 +279,9 @@ def _average_rows(
             x if x is None else _across(x, tail).reshape(*x.shape[:-2], -1)
             for x in (scores, truth, weights, where)
         ]
-        return evaluate_chosen(metric, checks.check_items(*pooled, rows_are_problems=True))
+        return _evaluated(metric, checks.check_items(*pooled, rows_are_problems=True))
     items = checks.check_items(scores, truth, weights, where, rows_are_problems=True)
-    values = evaluate_chosen(metric, items)
+    values = _evaluated(metric, items)
     if average is None:
         return values
     axis = _n_axes(items) - 2
@@ -271,12 +295,12 @@ def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any
     return _mean_in_double(values, weights, where, axis, numerics.default_float())
 
 
-@double_program("axis", "dtype")
+@library_program("axis", "dtype")
 def _mean_in_double(values: Any, weights: Any, where: Any, axis: int, dtype: Any) -> Any:
-    share = jnp.ones(()) if weights is None else weights.astype(jnp.float64)
-    return _mean_by_share(
-        values, share if where is None else jnp.where(where, share, 0), axis, dtype
-    )
+    share: Any = np.ones(()) if weights is None else weights.astype(np.float64)
+    if where is not None:
+        share = numerics.namespace(share, where).where(where, share, 0)
+    return _mean_by_share(values, share, axis, dtype)
 
 
 def _mean_by_weight(
@@ -291,25 +315,28 @@ def _mean_by_weight(
     return _mean_by_weight_in_double(values, members, weights, where, axis, of_pairs, dtype)
 
 
-@double_program("axis", "of_pairs", "dtype")
+@library_program("axis", "of_pairs", "dtype")
 def _mean_by_weight_in_double(
     values: Any, members: Any, weights: Any, where: Any, axis: int, of_pairs: bool, dtype: Any
 ) -> Any:
     members = members if where is None else members & where
-    weights = jnp.float64(1) if weights is None else weights.astype(jnp.float64)
-    (share,) = numerics.near_one(jnp.sum(jnp.where(members, weights, 0), axis=-1))
+    weights = np.ones(()) if weights is None else weights.astype(np.float64)
+    library = numerics.namespace(members, weights)
+    (share,) = numerics.near_one(library.sum(library.where(members, weights, 0), axis=-1))
     if of_pairs:
         first, second = np.triu_indices(share.shape[-1], 1)
         share = share[..., first] + share[..., second]
     return _mean_by_share(values, share, axis, dtype)
 
 
-def _mean_by_share(values: Any, share: Array, axis: int, dtype: Any) -> Any:
-    def mean(x: Array) -> Array:
-        row_share = jnp.broadcast_to(share, x.shape[: axis + 1])
+def _mean_by_share(values: Any, share: Any, axis: int, dtype: Any) -> Any:
+    def mean(x: Any) -> Any:
+        library = numerics.namespace(x, share)
+        row_share = library.broadcast_to(share, x.shape[: axis + 1])
         row_share = row_share.reshape(row_share.shape + (1,) * (x.ndim - axis - 1))
         # A row without weight does not count, although its value may be NaN.
-        weighted = jnp.where(row_share > 0, x.astype(jnp.float64), 0) * row_share
-        return (jnp.sum(weighted, axis) / jnp.sum(row_share, axis)).astype(dtype)
+        weighted = library.where(row_share > 0, x.astype(np.float64), 0) * row_share
+        total = library.sum(row_share, axis)
+        return (library.sum(weighted, axis) / total).astype(dtype)
 
     return jax.tree.map(mean, values)
