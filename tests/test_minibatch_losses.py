@@ -162,23 +162,48 @@ def test_thresholds_give_the_partial_loss(max_fpr, rng, x64):
 
 @EVERY_LOSS
 def test_without_a_class_nothing_happens(name, rng):
+    """The gradient in scores and weights is 0, also on a first visit."""
     scores, labels = sample(rng)
-    index = np.arange(30)
-    _, state = LOSSES[name](INIT[name](30), scores, labels, index)
+    index, weights, everything = np.arange(30), rng.random(30) + 0.1, labels | True
+    fresh = INIT[name](30)
 
-    def apply(scores, labels, where):
-        return LOSSES[name](state, scores, labels, index, where=where)
+    def apply(scores, weights, state, labels, where):
+        return LOSSES[name](state, scores, labels, index, weights=weights, where=where)
 
-    of = jax.jit(jax.value_and_grad(apply, has_aux=True))
-    for y, where in (
-        (labels & False, labels | True),
-        (labels | True, labels | True),
-        (labels, labels & False),
-    ):
-        (value, after), gradient = of(scores, y, where)
-        assert value == 0
-        assert not gradient.any()
-        assert_allclose(after[0], state[0])
+    of = jax.jit(jax.value_and_grad(apply, (0, 1), has_aux=True))
+    (_, visited), _ = of(scores, weights, fresh, labels, everything)
+    assert np.isfinite(visited[0][labels]).all()
+    for state in (fresh, visited):
+        for y, w, where in (
+            (labels & False, weights, everything),
+            (labels | True, weights, everything),
+            (labels, weights, labels & False),
+            (labels, weights * labels, everything),
+        ):
+            (value, after), gradients = of(scores, w, state, y, where)
+            assert value == 0
+            for gradient in gradients:
+                np.testing.assert_array_equal(gradient, 0)
+            assert_allclose(after[0], state[0])
+
+
+@pytest.mark.parametrize("held", [-np.inf, 300.0])
+def test_large_losses_leave_a_gradient_its_digits(held, rng):
+    """A sum of a loss of 1e7 and the logarithm of a share would have none of the share."""
+    scores, labels = sample(rng)
+    scores = np.where(labels, 100 * scores - 1000, 0).astype(np.float32)
+    weights = (rng.random(30) + 0.1).astype(np.float32)
+
+    def loss(scores, weights):
+        state = KL.State(jnp.full(30, held, scores.dtype))
+        return KL.apply(state, scores, labels, np.arange(30), weights=weights, kl_weight=0.125)[0]
+
+    found = jax.jit(jax.grad(loss, (0, 1)))(scores, weights)
+    with jax.enable_x64(True):
+        given = (scores.astype(np.float64), weights.astype(np.float64))
+        expected = jax.jit(jax.grad(loss, (0, 1)))(*given)
+    for x, y in zip(found, expected, strict=True):
+        assert_allclose(x, y, rtol=1e-5, atol=1e-6 * np.abs(y).max())
 
 
 @EVERY_LOSS

@@ -174,16 +174,23 @@ def _soft_maximum(
     pairs: Pairs, held: Array, kl_weight: Array, step_size: Array
 ) -> tuple[Array, Array]:
     losses, some = pairs.losses, pairs.negatives > 0
-    log_shares = jnp.log(jnp.where(some, pairs.negatives, 1))
-    exponents = lax.stop_gradient(jnp.where(some, losses / kl_weight + log_shares, EMPTY))
-    batch = jax.nn.logsumexp(exponents, axis=1)
-    mixed = jnp.logaddexp(jnp.log1p(-step_size) + held, jnp.log(step_size) + batch)
-    now = jnp.where(held > EMPTY, mixed, batch)
+    powers = lax.stop_gradient(losses / kl_weight)
+    top = jnp.max(powers, axis=1, initial=EMPTY, where=some)
+    top = jnp.where(jnp.isfinite(top), top, 0)  # 0 without negatives
+    # Differences from the largest power keep their digits, as sums with it would not.
+    away = powers - top[:, None]
+    log_shares = lax.stop_gradient(jnp.log(jnp.where(some, pairs.negatives, 1)))
+    log_total = jax.nn.logsumexp(jnp.where(some, away + log_shares, EMPTY), axis=1)
+    log_total = jnp.where(jnp.any(some), log_total, 0)
+    batch = top + log_total
+    ahead = jnp.logaddexp(jnp.log1p(-step_size) + held - batch, jnp.log(step_size))  # of the batch
+    ahead = jnp.where(held > EMPTY, ahead, 0)
+    away -= (log_total + ahead)[:, None]
     # The shares of a row add up to 1 / step_size at most: the batch has weight step_size in now.
-    shares = jnp.exp(exponents - now[:, None])
-    estimate = jnp.sum(shares * jnp.where(some, losses, 0), axis=1)
+    shares = jnp.where(some, jnp.exp(away + log_shares), 0)
+    estimate = jnp.sum(lax.stop_gradient(shares) * jnp.where(some, losses, 0), axis=1)
     highest = math.log(jnp.finfo(losses.dtype).max) / 2  # products with exp(highest) are finite
-    apart = jnp.exp(jnp.minimum(losses / kl_weight - now[:, None], highest))
-    of_weights = kl_weight * jnp.where(pairs.row.is_negative, apart, 0)
-    estimate += jnp.sum(lax.stop_gradient(of_weights) * pairs.negatives, axis=1)
+    apart = jnp.where(pairs.row.is_negative, jnp.exp(jnp.minimum(away, highest)), 0)
+    estimate += jnp.sum(lax.stop_gradient(kl_weight * apart) * pairs.negatives, axis=1)
+    now = batch + ahead
     return kl_weight * now + estimate - lax.stop_gradient(estimate), now
