@@ -3,11 +3,16 @@
 from functools import partial
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from fast import marked
 
 import jaxmetrics as jm
+from jaxmetrics._base.types import Items
+from jaxmetrics.inference._influence.covariance import covariance_of
+from jaxmetrics.inference._influence.heavy_negatives import in_steps
+from jaxmetrics.inference._intervals.ranges import range_of
 
 pytestmark = [
     pytest.mark.usefixtures("x64"),
@@ -115,3 +120,19 @@ def test_slopes_beside_a_row_without_a_class(name):
     slopes = jax.jit(jax.grad(low))(WEIGHTS)
     expected = (low(WEIGHTS + 1e-5 * along) - low(WEIGHTS - 1e-5 * along)) / 2e-5
     np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
+
+
+def test_slopes_of_the_errors_of_compared_average_precisions():
+    """They hold a slope over a step, which the derivative is not to take for a constant."""
+    scores, along = np.stack([SCORES, -(SCORES**2)]), np.random.default_rng(1).normal(size=N)
+
+    @jax.jit
+    def found(weights):
+        items = Items(scores, LABELS, weights=weights)
+        metric, _ = in_steps(jm.average_precision, items, range_of(jm.average_precision))
+        estimate, covariance = covariance_of(metric, items, None)
+        return jnp.append(estimate, covariance.total)
+
+    slopes = jax.jit(jax.jacrev(found))(WEIGHTS)
+    expected = (found(WEIGHTS + 1e-5 * along) - found(WEIGHTS - 1e-5 * along)) / 2e-5
+    np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6, atol=1e-9)

@@ -9,6 +9,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
+import jax
+import numpy as np
+
 from jaxmetrics._base.double import library_program
 from jaxmetrics._base.duals import constant
 from jaxmetrics._base.host import near_tree
@@ -28,17 +31,41 @@ from jaxmetrics.inference._intervals.ranges import Range
 def average_precision_by_steps(placed: Placements, *, step: Array) -> Array:
     """`average_precision`, whose slope is that of a step: of this share of all negatives."""
     placed = placed.near_one(together=True)
-    size = as_constant(step * placed.total_negatives)
+    size = step * placed.total_negatives
+    precision_of = _precision_of_duals if placed.library is np else _precision
 
     def precisions(part: Groups) -> Any:
-        tps, fps = part.positives_not_below, as_constant(part.not_below)
-        before = namespace(fps).maximum(fps - size, 0)
-        precision, without_one = (divide(tps, tps + x, 0.0) for x in (fps, before))
-        # As its factor is 0, NumPy's first derivatives need none of its own, which may be infinite.
-        slope = constant(-precision * divide(without_one, tps, 0.0))
-        return part.total(precision + slope * (part.not_below - fps))
+        return part.total(precision_of(part.positives_not_below, part.not_below, size))
 
     return divide(placed.summed(precisions), placed.total_positives, 0.0)
+
+
+def _precision_of_duals(tps: Any, fps: Any, size: Any) -> Any:
+    held, size = as_constant(fps), as_constant(size)
+    # As its factor is 0, the slope needs no derivative of its own, which may be infinite.
+    return divide(tps, tps + held, 0.0) + constant(_slope(tps, held, size)) * (fps - held)
+
+
+def _slope(tps: Any, fps: Any, size: Any) -> Any:
+    """The slope of the precision in `fps`, over a step down by `size`."""
+    before = namespace(fps).maximum(fps - size, 0)
+    precision, without_one = (divide(tps, tps + x, 0.0) for x in (fps, before))
+    return -precision * divide(without_one, tps, 0.0)
+
+
+@jax.custom_jvp
+def _precision(tps: Array, fps: Array, size: Array) -> Array:
+    return divide(tps, tps + fps, 0.0)
+
+
+@_precision.defjvp
+def _(given: tuple[Array, ...], tangents: tuple[Array, ...]) -> tuple[Array, Array]:
+    # A derivative in the weights of this value and of these slopes is their own, over no step.
+    tps, fps, size = given
+    total = tps + fps
+    precision, rest = (divide(x, total, 0.0) for x in (tps, fps))
+    in_tps, in_fps = divide(rest, total, 0.0), _slope(tps, fps, size)
+    return precision, in_tps * tangents[0] + in_fps * tangents[1]
 
 
 def takes_steps(metric: MetricLike, items: Items) -> bool:
