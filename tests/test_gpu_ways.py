@@ -18,6 +18,7 @@ from jaxmetrics._roc.operating import chosen_point
 from jaxmetrics.inference._bootstrap import draws, finish, run, scans
 from jaxmetrics.inference._bootstrap.bootstrap import replicates_of
 from jaxmetrics.inference._bootstrap.request import Request
+from jaxmetrics.inference._influence.sums_over_positives import sums_below
 
 KEY = jax.random.key(3)
 N = 450
@@ -273,6 +274,19 @@ def test_the_transpose_of_a_running_sum_is_one(monkeypatch, x64):
     weights = jnp.arange(5.0)
     slope = str(jax.make_jaxpr(jax.grad(lambda x: cumulative.cumulated(x)[-1]))(weights))
     assert slope.index("= pad") < slope.rindex("= optimization_barrier") < slope.rindex("reverse=T")
+
+
+def test_a_running_sum_of_an_error_is_of_no_padded_array(monkeypatch, x64):
+    """With jax 0.12, XLA for GPUs takes that for a window of all items at each, too."""
+    monkeypatch.setattr(
+        cumulative.lax, "platform_dependent", lambda *arrays, default, **others: default(*arrays)
+    )
+    slopes = jnp.arange(5.0)
+    program = str(jax.make_jaxpr(sums_below)(slopes % 2 == 0, slopes, slopes))
+    assert program.count("cumsum[") == 1
+    padded = re.compile(r"(\w+):f64\[2,6\] = (?:concatenate|pad)")
+    assert [x for x in padded.finditer(program) if x.start() < program.index("cumsum[")] == []
+    assert padded.search(program)
 
 
 @pytest.mark.parametrize("n", [3, 8, 19])

@@ -200,7 +200,10 @@ def sums_below(begins: Array, above: Array, not_below: Array) -> Array:
 
     # Both in one running sum, as each such sum takes seconds to compile for a TPU.
     terms = jnp.stack([above, not_below])
-    sums = cumulative.sums_from_the_end(jnp.append(terms, jnp.zeros_like(terms[..., :1]), axis=-1))
+    # The 0 behind the last comes after the sum: with jax 0.12, XLA for GPUs makes a padded sum a
+    # window over all items at each item.
+    upto = cumulative.sums_from_the_end(terms)
+    sums = jnp.append(upto, jnp.zeros_like(upto[..., :1]), axis=-1)
     of_lower, of_tied = (
         x.at[..., index].get(mode="promise_in_bounds")
         for x, index in zip(sums, (after, first), strict=True)
