@@ -1,5 +1,6 @@
 """Arrays on meshes: every public function on eight devices, and what becomes of shardings."""
 
+from contextlib import nullcontext
 from functools import cache, partial
 from itertools import product
 
@@ -303,6 +304,23 @@ def test_a_stream_of_parts_is_scanned():
     found = jax.jit(program)(scores, scores > 0.4)
     for got, want in zip(*(streaming.table(x, bins=bins) for x in (found, state)), strict=True):
         np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize("in_context", [False, marked(True, fast=False)])
+def test_a_model_is_trained_with_explicit_axes(in_context, rng):
+    """As the page on meshes says: JAX knows where a gradient lies that is on the mesh."""
+    mesh, features = mesh_of("Explicit"), rng.normal(size=(N, 3)).astype(np.float32)
+
+    @jax.jit
+    def slope(parameters, features, labels):
+        return jax.grad(lambda x: losses.pairwise_auc_loss(features @ x, labels))(parameters)
+
+    given, context = on(mesh, features, "m"), jax.set_mesh(mesh) if in_context else nullcontext()
+    parameters = jnp.ones(3) if in_context else on(mesh, np.ones(3, np.float32))
+    with context:
+        found = slope(parameters, given, on(mesh, LABELS, "m"))
+    np.testing.assert_allclose(found, slope(jnp.ones(3), features, LABELS), rtol=1e-5, atol=1e-6)
+    assert found.sharding.mesh.shape == mesh.shape
 
 
 def test_transformations_of_divided_models():
