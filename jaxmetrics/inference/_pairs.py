@@ -111,7 +111,8 @@ def _drawn_parts(normal: Array, *sizes: Array) -> Array:  # of float32 on TPUs
     library = numerics.namespace(normal)
     k = library.stack([library.maximum(x - 1, 0.5) for x in sizes])[:, None]
     unit = 2 / (9 * k)
-    root = library.maximum(1 - unit + normal * library.sqrt(unit), 0.0)
+    # The size of a given value is infinite and its unit 0, where `sqrt` has no slope.
+    root = library.maximum(1 - unit + normal * numerics.root(unit), 0.0)
     half, functions = library.minimum(k, _MANY) / 2, special(library)
     log_mass = library.log(functions.ndtr(normal)) + functions.gammaln(half + 1)
     x = library.exp(log_mass / half)

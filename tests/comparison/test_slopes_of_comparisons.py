@@ -7,6 +7,7 @@ import pytest
 from fast import marked
 
 import jaxmetrics as jm
+from jaxmetrics.inference._pairs import Pairs
 
 N = 40
 RNG = np.random.default_rng(3)
@@ -67,6 +68,20 @@ def test_slopes_of_non_inferiority(x64):
     slope = of(WEIGHTS)[1] @ along
     (above, _), (below, _) = (of(WEIGHTS + step * along) for step in (1e-5, -1e-5))
     np.testing.assert_allclose(slope, (above - below) / 2e-5, rtol=1e-5)
+
+
+def test_forward_slopes_of_drawn_variances(x64):
+    """Where a part has infinitely many observations, as a value to compare with has."""
+
+    def drawn(n):
+        sizes = n, n + 5, jnp.inf + 0 * n
+        return Pairs(*[jnp.ones(())] * 4, sizes).drawn_parts(
+            jnp.linspace(-2.0, 2.0, 9).reshape(3, 3)
+        )
+
+    found, slopes = jax.jit(lambda n: jax.jvp(drawn, (n,), (1.0,)))(20.0)
+    assert (found[2] == 1).all()
+    np.testing.assert_allclose(slopes, (drawn(20 + 1e-4) - drawn(20 - 1e-4)) / 2e-4, atol=1e-9)
 
 
 CLUSTERS, GROUPS = np.arange(N) // 2, np.arange(N) // 20
