@@ -261,8 +261,9 @@ def test_refuses(data):
         jm.slices(METRICS["recall"][0], scores, labels, ids, threshold="all")
     with pytest.raises(ValueError, match="has none"):
         jm.slices(jm.roc_auc, scores, labels, ids, threshold="global")
-    with pytest.raises(TypeError, match="cannot be traced"):
-        jax.jit(lambda x: jm.slices(jm.roc_auc, x, labels, ids).estimate)(scores)
+    for change, of in ((jax.jit, jm.slices), (jax.grad, jm.slices), (jax.grad, jm.fold_interval)):
+        with pytest.raises(TypeError, match="outside of jit, and of grad"):
+            change(lambda x, of=of: of(jm.roc_auc, x, labels, ids).estimate)(scores)
 
 
 def _distance_of_mean(side, apart, centre, error, unit=1.0):

@@ -149,7 +149,9 @@ def fold_interval(
     checks.check_one_or_models(items)
     names, ids = checks.check_slices("folds", folds, items)
     if is_compiling() or not all_concrete(*items):
-        raise TypeError("fold_interval sorts by NumPy and cannot be traced: call it outside of jit")
+        raise TypeError(
+            "fold_interval sorts by NumPy and cannot be traced: call it outside of jit, and of grad"
+        )
     if not names:
         raise ValueError("folds must be one or more, got none: there are no items")
     items = of_all_processes(items)

@@ -244,7 +244,9 @@ def slices(
     checks.check_one_or_models(items)
     names, ids = checks.check_slices("slices", slices, items)
     if is_compiling() or not all_concrete(*items):
-        raise TypeError("slices sorts by NumPy and cannot be traced: call it outside of jit")
+        raise TypeError(
+            "slices sorts by NumPy and cannot be traced: call it outside of jit, and of grad"
+        )
     of_cluster = checks.check_clusters(clusters, items)
     items = of_all_processes(items)
     found, _ = slices_of_items(
