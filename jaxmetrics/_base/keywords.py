@@ -95,6 +95,16 @@ def keywords(
     return Keywords(name, options, inspect.Signature([*arrays, *options, *behind]))
 
 
+def of_partials(function: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The function within partials, and the arguments and the keywords that they fix."""
+    arguments: tuple[Any, ...] = ()
+    options: dict[str, Any] = {}
+    while isinstance(function, functools.partial):
+        arguments, options = (*function.args, *arguments), {**function.keywords, **options}
+        function = function.func
+    return function, arguments, options
+
+
 def takes_metric(function: F) -> F:
     """`function`, which takes a `metric`; its errors say how to give options of the metric."""
 
@@ -176,9 +186,7 @@ def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
 
 def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:
     """Refuse keywords that are options of the metric, and say how to write them."""
-    fixed: dict[str, Any] = {}
-    while isinstance(metric, functools.partial):
-        fixed, metric = {**metric.keywords, **fixed}, metric.func
+    metric, _, fixed = of_partials(metric)
     taken = {*inspect.signature(metric).parameters} if inspect.isfunction(metric) else set()
     options = {k: value for k, value in given.items() if k in taken - _OF_ITEMS}
     if options:

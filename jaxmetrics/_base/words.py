@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 
+from jaxmetrics._base.keywords import of_partials
 from jaxmetrics._base.primitives import is_concrete
 from jaxmetrics._base.types import FloatArray
 
@@ -90,10 +90,7 @@ def percent_text(share: float) -> str:
 
 def metric_in_words(metric: Callable[..., Any]) -> str:
     """The name of a metric, with the options that a functools.partial fixes."""
-    options: dict[str, Any] = {}
-    while isinstance(metric, functools.partial):
-        options = {**metric.keywords, **options}
-        metric = metric.func
+    metric, _, options = of_partials(metric)
     name = str(getattr(metric, "__name__", "metric")).strip("<>").replace("_", " ")
     name = _WORDS.get(name) or " ".join(_WORDS.get(x, x) for x in name.split())
     told = [f"{key}={value}" for key, value in options.items() if _is_short(value)]
@@ -105,15 +102,13 @@ def several_in(metric: Callable[..., Any]) -> dict[str, tuple[Any, ...]]:
 
     They are the last axis of the metric's result.
     """
-    while isinstance(metric, functools.partial):
-        for name, value in metric.keywords.items():
-            if not name.startswith(("max_", "min_")):
-                continue
-            known = not isinstance(value, jax.Array) or is_concrete(value)
-            if known and np.ndim(value) == 1 and np.asarray(value).dtype.kind in "iuf":
-                texts = map(str, np.asarray(value))  # float32 0.1 becomes 0.1, not 0.10000000149
-                return {"option": (name,), name: tuple(map(float, texts))}
-        metric = metric.func
+    for name, value in of_partials(metric)[2].items():
+        known = not isinstance(value, jax.Array) or is_concrete(value)
+        if not known or not name.startswith(("max_", "min_")):
+            continue
+        if np.ndim(value) == 1 and np.asarray(value).dtype.kind in "iuf":
+            texts = map(str, np.asarray(value))  # float32 0.1 becomes 0.1, not 0.10000000149
+            return {"option": (name,), name: tuple(map(float, texts))}
     return {}
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.double import double_precision
-from jaxmetrics._base.keywords import refuse_missing
+from jaxmetrics._base.keywords import of_partials, refuse_missing
 from jaxmetrics._base.parts import AxisName
 from jaxmetrics._base.types import Items
 from jaxmetrics._roc.host_batches import evaluate_batch
@@ -247,14 +247,11 @@ def choose(metric: MetricLike) -> tuple[Chosen, Options]:
 
 def _unwrapped(metric: MetricLike) -> tuple[Callable[..., Any], Options]:
     """The function within partials, and the keywords that they fix."""
-    options: Options = {}
-    while isinstance(metric, functools.partial):
-        if metric.args:
-            raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
-        options = {**metric.keywords, **options}
-        metric = metric.func
-    check_metric(metric)
-    return metric, options
+    function, arguments, options = of_partials(metric)
+    if arguments:
+        raise TypeError("fix options by keyword, as in functools.partial(metric, max_fpr=0.1)")
+    check_metric(function)
+    return function, options
 
 
 def check_metric(metric: MetricLike) -> None:

@@ -15,7 +15,7 @@ import optax
 
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_compiling
-from jaxmetrics._base.keywords import takes_metric
+from jaxmetrics._base.keywords import of_partials, takes_metric
 from jaxmetrics._base.types import Array
 from jaxmetrics._base.warned import warn
 from jaxmetrics._roc.record import MetricLike, check_metric
@@ -224,9 +224,8 @@ def _interval(steps: int, checkpoints: int) -> int:
 
 def _state(loss: Loss, n: int) -> Any:
     """The state of a mini-batch loss before the first batch; None for other losses."""
-    while isinstance(loss, functools.partial):
-        loss = loss.func
-    return STATES[loss](n) if loss in STATES else None
+    function, *_ = of_partials(loss)
+    return STATES[function](n) if function in STATES else None
 
 
 def _without_state(loss: Loss, scores: Array, part: Data) -> Any:
