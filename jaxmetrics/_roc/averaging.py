@@ -213,8 +213,8 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         first, second = np.triu_indices(n_classes, 1)
         values = jax.tree.map(partial(pairs, axis=axis), *by_class)
         if average == "weighted":
-            rows = (x if x is None else x[..., None, :] for x in (weights, where))
-            values = _mean_by_weight(values, axis, member, *rows, of_pairs=True)
+            weights, where = (x if x is None else x[..., None, :] for x in (weights, where))
+            values = _mean(values, axis, weights, where, member, of_pairs=True)
         elif average == "macro":
             values = _mean(values, axis)
         return _returned(values, scores)
@@ -286,50 +286,44 @@ def _average_rows(
         return values
     axis = _n_axes(items) - 2
     if average == "weighted":
-        return _mean_by_weight(values, axis, truth == 1, weights, where)
+        return _mean(values, axis, weights, where, truth == 1)
     return _mean(values, axis)
 
 
-def _mean(values: Any, axis: int, weights: Any = None, where: Any = None) -> Any:
-    """The mean of `values` over `axis`, which is the last axis of weights and where."""
-    return _mean_in_double(values, weights, where, axis, numerics.default_float())
-
-
-@library_program("axis", "dtype")
-def _mean_in_double(values: Any, weights: Any, where: Any, axis: int, dtype: Any) -> Any:
-    share: Any = np.ones(()) if weights is None else weights.astype(np.float64)
-    if where is not None:
-        share = numerics.namespace(share, where).where(where, share, 0)
-    return _mean_by_share(values, share, axis, dtype)
-
-
-def _mean_by_weight(
-    values: Any, axis: int, members: Any, weights: Any, where: Any, *, of_pairs: bool = False
+def _mean(
+    values: Any,
+    axis: int,
+    weights: Any = None,
+    where: Any = None,
+    members: Any = None,
+    *,
+    of_pairs: bool = False,
 ) -> Any:
-    """The mean of `values` over `axis`, weighted by the `members` `[..., rows, n]` of each row.
+    """The mean of `values` over `axis`, the last axis of `weights` and `where`.
 
-    `weights` and `where` broadcast with the members. With `of_pairs`, a value is that of a pair of
-    rows, and is weighted by the members of both.
+    With `members` `[..., rows, n]`, with which weights and mask broadcast, a row counts by the
+    weight of its members. With `of_pairs`, a value is that of a pair of rows, and counts by the
+    members of both.
     """
     dtype = numerics.default_float()
-    return _mean_by_weight_in_double(values, members, weights, where, axis, of_pairs, dtype)
+    return _mean_in_double(values, weights, where, members, axis, of_pairs, dtype)
 
 
 @library_program("axis", "of_pairs", "dtype")
-def _mean_by_weight_in_double(
-    values: Any, members: Any, weights: Any, where: Any, axis: int, of_pairs: bool, dtype: Any
+def _mean_in_double(
+    values: Any, weights: Any, where: Any, members: Any, axis: int, of_pairs: bool, dtype: Any
 ) -> Any:
-    members = members if where is None else members & where
-    weights = np.ones(()) if weights is None else weights.astype(np.float64)
-    library = numerics.namespace(members, weights)
-    (share,) = numerics.near_one(library.sum(library.where(members, weights, 0), axis=-1))
+    share: Any = np.ones(()) if weights is None else weights.astype(np.float64)
+    if members is not None:
+        where = members if where is None else members & where
+    if where is not None:
+        share = numerics.namespace(share, where).where(where, share, 0)
+    if members is not None:
+        (share,) = numerics.near_one(share.sum(axis=-1))
     if of_pairs:
         first, second = np.triu_indices(share.shape[-1], 1)
         share = share[..., first] + share[..., second]
-    return _mean_by_share(values, share, axis, dtype)
 
-
-def _mean_by_share(values: Any, share: Any, axis: int, dtype: Any) -> Any:
     def mean(x: Any) -> Any:
         library = numerics.namespace(x, share)
         row_share = library.broadcast_to(share, x.shape[: axis + 1])
