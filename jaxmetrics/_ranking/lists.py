@@ -225,9 +225,9 @@ def order_of_items(keys: Any, valid: Any, segment: Any, *, first: int | None = N
     if segment is None:
         return by_value if valid is None else by_value - np.uint32(n) * (by_value >= n)
     segment, by_value = library.broadcast_arrays(segment, by_value)
-    ids = _gather(segment, by_value).astype(np.uint32)
+    ids = take(segment, by_value).astype(np.uint32)
     place = library.broadcast_to(library.arange(n, dtype=np.uint32), ids.shape)
-    return _gather(by_value, sorting.payload_by_key(ids, place))
+    return take(by_value, sorting.payload_by_key(ids, place))
 
 
 def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
@@ -243,7 +243,7 @@ def falling_keys(values: Any, valid: Any, segment: Any) -> Any:
             *library.broadcast_arrays(segment.astype(np.uint32), keys)
         )[1]
     item = order_of_items(keys, valid, segment)
-    return _gather(library.broadcast_to(keys, item.shape), item)
+    return take(library.broadcast_to(keys, item.shape), item)
 
 
 def in_falling_order(values: Any, keys: Any, valid: Any, segment: Any) -> Array:
@@ -264,13 +264,6 @@ def _slopes_of_keys(given: Any, slopes: Any) -> tuple[Array, Array]:
     values, keys, valid, segment = given
     item = order_of_items(sorting.descending_keys(values), valid, segment)[: len(keys)]
     return _of_keys(*given), take(slopes[0], item).astype(jnp.float64)
-
-
-def _gather(values: Any, order: Any) -> Any:
-    """`take` along the last axis, by NumPy for NumPy arrays."""
-    if isinstance(values, np.ndarray):
-        return np.take_along_axis(values, order, -1)
-    return take(values, order)
 
 
 def in_a_segment(segment: Any, valid: Any, num_segments: Any) -> Any:

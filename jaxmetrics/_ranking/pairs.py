@@ -145,8 +145,8 @@ def _ordered_pairs(values: Any, first: Any, last: Any) -> tuple[Any, Any]:
         bit, values, first, last, ordered, pairs = state
         one = (values >> bit) & 1
         ones = library.cumsum(one, dtype=first.dtype)
-        before_list = _taken(ones - one, first)
-        before, n_ones = ones - one - before_list, _taken(ones, last) - before_list
+        before_list = take(ones - one, first)
+        before, n_ones = ones - one - before_list, take(ones, last) - before_list
         middle = last + 1 - n_ones  # the first place of those with a 1
         values = _moved(values, library.where(one == 1, middle + before, place - before))
         ordered = ordered + library.where(one == 0, before, 0)
@@ -168,10 +168,6 @@ def _ordered_pairs(values: Any, first: Any, last: Any) -> tuple[Any, Any]:
         state = varying.while_loop(lambda state: state[0] >= 0, part, state)
     *_, ordered, pairs = state
     return ordered, pairs
-
-
-def _taken(values: Any, at: Any) -> Any:
-    return values.take(at) if isinstance(values, np.ndarray) else take(values, at)
 
 
 def _moved(values: Any, target: Any) -> Any:
