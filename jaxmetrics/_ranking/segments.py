@@ -165,10 +165,7 @@ class _Row(NamedTuple):
 
 def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -> HostArray:
     """`[..., count, *limits]` by NumPy, which compiles nothing."""
-    names, several = list(limits), np.broadcast_arrays(*limits.values())
-    each = [
-        dict(zip(names, x, strict=True)) for x in zip(*(y.ravel() for y in several), strict=True)
-    ]
+    each, of_limits = _each(limits)
 
     def of_row(row: _Row) -> HostArray:
         ids = row.segment.astype(np.int64)
@@ -192,7 +189,7 @@ def _areas_on_host(rows: _Row, limits: dict[str, Any], count: int, scale: str) -
 
     area: Any = partial_auc.record.of_placements
     batch = batch_of(rows)
-    shape = (*batch, count, *several[0].shape)
+    shape = (*batch, count, *of_limits)
     found = [of_row(x) for x in rows_of(rows, batch, len(batch) + 1)]
     return np.stack(found).reshape(shape) if found else np.zeros(shape)
 
@@ -224,20 +221,6 @@ def _areas_of_batch(
     return numerics.over_batch(of_row, len(shape) - 1)(*row).astype(dtype)
 
 
-class _TieSteps(NamedTuple):
-    """For each place in order of score, the step of the list's ROC curve at its tie, in counts.
-
-    Attributes:
-      left, right: the false positives before and after the step.
-      low, high: the true positives before and after the step.
-    """
-
-    left: Array
-    right: Array
-    low: Array
-    high: Array
-
-
 def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scale: str) -> Array:
     """`[num_segments, *limits]`; `lists.labels` are the weights of the positives."""
     positives, negatives = lists.near_one(lists.labels, negatives)
@@ -254,27 +237,36 @@ def _areas_of_row(lists: Lists, negatives: Array, limits: dict[str, Array], scal
         end = take(so_far, last)
         return start.astype(jnp.float64), end.astype(jnp.float64)
 
-    steps = _TieSteps(*ends(negatives), *ends(lists.labels))
+    # The step of the list's ROC curve at the tie of each place: from `left` to `right` false
+    # positives, and from `low` to `high` true positives.
+    (left, right), (low, high) = ends(negatives), ends(lists.labels)
+    width, rise = right - left, high - low
     closes = last == places(last)  # at its last place each tie counts once
     totals = lists.total(negatives), lists.total(lists.labels)
     n_negative, n_positive = (total.astype(jnp.float64) for total in totals)
 
     def area(max_fpr: Array, min_fpr: Array, min_tpr: Array) -> Array:
         bounds = in_counts(min_fpr, n_negative), in_counts(max_fpr, n_negative)
-        low, high, floor = (
+        first_fp, last_fp, floor = (
             jnp.append(x, 0)[ranking.segment] for x in (*bounds, in_counts(min_tpr, n_positive))
         )
-        width, rise = steps.right - steps.left, steps.high - steps.low
         # A step counts from where it rises above the floor.
-        below = divide(jnp.clip(floor - steps.low, 0, rise), rise, floor > steps.low)
-        left = jnp.maximum(low, steps.left + below * width)
-        right = jnp.maximum(jnp.minimum(high, steps.right), left)
-        share = divide((left + right) / 2 - steps.left, width, 0.0)
-        parts = (right - left) * (steps.low + share * rise - floor)
+        below = divide(jnp.clip(floor - low, 0, rise), rise, floor > low)
+        begin = jnp.maximum(first_fp, left + below * width)
+        end = jnp.maximum(jnp.minimum(last_fp, right), begin)
+        share = divide((begin + end) / 2 - left, width, 0.0)
+        parts = (end - begin) * (low + share * rise - floor)
         counts = lists.total_at(ranking, jnp.where(closes, parts, 0))
         raw = divide(counts, n_negative * n_positive, jnp.nan)
         return scaled(raw, max_fpr, min_fpr, min_tpr, scale)
 
-    several = jnp.broadcast_arrays(*(limits[x] for x in ("max_fpr", "min_fpr", "min_tpr")))
-    areas = [area(*each) for each in zip(*(x.ravel() for x in several), strict=True)]
-    return jnp.stack(areas, axis=-1).reshape(-1, *several[0].shape)
+    each, of_limits = _each(limits)
+    areas = [area(**x) for x in each]
+    return jnp.stack(areas, axis=-1).reshape(-1, *of_limits)
+
+
+def _each(limits: dict[str, Any]) -> tuple[list[dict[str, Any]], tuple[int, ...]]:
+    """The limits of each area, one after the other, and the shape that they broadcast to."""
+    arrays = numerics.namespace(*limits.values()).broadcast_arrays(*limits.values())
+    each = zip(*(x.ravel() for x in arrays), strict=True)
+    return [dict(zip(limits, x, strict=True)) for x in each], arrays[0].shape
