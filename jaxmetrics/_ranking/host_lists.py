@@ -184,11 +184,12 @@ def are_few_grades(labels: HostArray) -> bool:
 
 
 class Given(NamedTuple):
-    """Arrays that broadcast: scores, labels, and the mask of the items that count, or None."""
+    """Arrays that broadcast: scores, labels, the mask of the items that count, and ids of lists."""
 
     scores: Any
     labels: Any
-    where: Any
+    where: Any = None
+    ids: Any = None
 
 
 def values_of_rows(of_lists: OfLists, given: Given) -> HostArray:
@@ -217,28 +218,18 @@ def values_of_rows(of_lists: OfLists, given: Given) -> HostArray:
     return found.reshape((*batch, *found.shape[1:]))
 
 
-def values_of_segments(of_lists: OfLists, given: Given, ids: Any, n_lists: int) -> HostArray:
+def values_of_segments(of_lists: OfLists, given: Given, n_lists: int) -> HostArray:
     """The values of `of_lists` for the segments of each row; the batch axes come first."""
-    rows = _Row(*given, ids)
-    *batch, n = np.broadcast_shapes(*(x.shape for x in rows if x is not None))
-    shared = ids.ndim == 1 and (given.where is None or given.where.ndim == 1)
+    *batch, n = np.broadcast_shapes(*(x.shape for x in given if x is not None))
+    shared = given.ids.ndim == 1 and (given.where is None or given.where.ndim == 1)
     order: Any = None
     found = []
-    for row in rows_of(rows, tuple(batch), len(batch) + 1):
-        whole = _Row(*(x if x is None else np.broadcast_to(x, n) for x in row))
+    for row in rows_of(given, tuple(batch), len(batch) + 1):
+        whole = Given(*(x if x is None else np.broadcast_to(x, n) for x in row))
         if order is None or not shared:
             order = _by_list(whole.ids, whole.where, n_lists)
         found.append(_of_row(of_lists, whole, *order))
     return np.stack(found).reshape((*batch, *found[0].shape))
-
-
-class _Row(NamedTuple):
-    """Items, each with the index of its list."""
-
-    scores: Any
-    labels: Any
-    where: Any
-    ids: Any
 
 
 def _by_list(ids: HostArray, where: Any, n_lists: int) -> tuple[HostArray, HostArray]:
@@ -248,7 +239,7 @@ def _by_list(ids: HostArray, where: Any, n_lists: int) -> tuple[HostArray, HostA
     return sorting.order_of_ids(ids, n_lists + 1)[: begins[-1]], begins
 
 
-def _of_row(of_lists: OfLists, row: _Row, item: HostArray, begins: HostArray) -> HostArray:
+def _of_row(of_lists: OfLists, row: Given, item: HostArray, begins: HostArray) -> HostArray:
     cuts = begins[:-1].searchsorted(np.arange(0, max(len(item), 1), _PART))
     cuts = np.unique(np.append(cuts, len(begins) - 1)).tolist()
 

@@ -197,10 +197,10 @@ def _values_on_host(documents: Documents, asked: Asked, few_grades: bool) -> Hos
     if views is None or not all(x is None or x.size for x in views):
         return None
     dtype = numerics.default_float()
-    scores, labels, where, ids = views
-    if few_grades and not are_few_grades(labels):
+    given = Given(*views)
+    if few_grades and not are_few_grades(given.labels):
         return None
-    given = Given(scores, sorting.in_32_bits(labels), where)
+    given = given._replace(labels=sorting.in_32_bits(given.labels))
 
     def of_lists(lists: HostLists) -> HostArray:
         with np.errstate(all="ignore"):
@@ -212,7 +212,7 @@ def _values_on_host(documents: Documents, asked: Asked, few_grades: bool) -> Hos
 
     if ids is None:
         return values_of_rows(of_lists, given)
-    return values_of_segments(of_lists, given, ids, asked.num_segments or 0)
+    return values_of_segments(of_lists, given, asked.num_segments or 0)
 
 
 def _orders_on_host(documents: Documents, asked: Asked) -> tuple[Any, Any] | None:
