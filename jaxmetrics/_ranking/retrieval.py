@@ -8,7 +8,7 @@ from jaxmetrics._base.numerics import divide
 from jaxmetrics._base.sorting import take
 from jaxmetrics._base.types import Array
 from jaxmetrics._ranking.gain import at_places, relevant
-from jaxmetrics._ranking.lists import Lists, Places, Ranking
+from jaxmetrics._ranking.lists import Lists, Places
 from jaxmetrics._ranking.metric import list_metric
 
 
@@ -152,7 +152,8 @@ def average_precision_at_k(
 
     Reference: C. Buckley and E. M. Voorhees, "Evaluating evaluation measure stability", SIGIR 2000.
     """
-    ranking, relevance = _relevance(lists, k)
+    ranking = lists.ranking(k)
+    relevance = lists.library.where(ranking.valid, take(relevant(lists), ranking.item), 0)
     hits = lists.running_count(ranking, relevance)
     found = lists.total_at(ranking, relevance * hits / (ranking.rank + 1), k)
     n_relevant = lists.total(relevant(lists))
@@ -244,13 +245,6 @@ def _first_relevant(lists: Lists, k: Places) -> tuple[Array, Array]:
     rank = lists.rank_of_first(relevance > 0).astype(np.float64)
     found = lists.total(relevance) > 0
     return rank, found if k is None else found & (rank < _each(k, lists))
-
-
-def _relevance(lists: Lists, k: Places) -> tuple[Ranking, Array]:
-    """The ranking, and `[places]`: 1 for a relevant document, else 0."""
-    ranking = lists.ranking(k)
-    taken = take(relevant(lists), ranking.item)
-    return ranking, lists.library.where(ranking.valid, taken, 0)
 
 
 def _each(k: Places, lists: Lists) -> Array:
