@@ -191,7 +191,7 @@ def balanced_accuracy(
     return value_of(items, choice, _balanced_accuracy, math.nan)
 
 
-def _balanced_accuracy(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _balanced_accuracy(outcomes: Outcomes, otherwise: Array) -> Array:
     recalls = divide(outcomes.hits, outcomes.actual, 0.0)
     library = numerics.namespace(recalls)
     return divide(library.sum(recalls, -1), library.sum(outcomes.actual > 0, -1), otherwise)
@@ -245,7 +245,7 @@ def matthews_corrcoef(
     return value_of(items, choice, _matthews_corrcoef, zero_division)
 
 
-def _matthews_corrcoef(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _matthews_corrcoef(outcomes: Outcomes, otherwise: Array) -> Array:
     near_one = numerics.near_one(*(x.astype(np.float64) for x in outcomes))
     hits, false_positives, false_negatives, true_negatives = near_one
     said, true = hits + false_positives, hits + false_negatives

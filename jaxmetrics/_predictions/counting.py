@@ -99,15 +99,16 @@ def value_of(
     choice: Choice,
     metric: Callable[..., Array],
     zero_division: float,
-    beta: float = 1.0,
+    *options: HostOrDeviceArray,
 ) -> Array:
-    numbers = near_tree((checks.check_beta(beta), checks.check_zero_division(zero_division)))
+    """`metric(outcomes, zero_division, *options)` of each class or one, averaged as chosen."""
+    numbers = near_tree((checks.check_zero_division(zero_division), *options))
     return as_default(_value_of_counts(items, numbers, choice, metric))
 
 
 @library_program("choice", "metric")
 def _value_of_counts(
-    items: Decisions, numbers: tuple[Array, Array], choice: Choice, metric: Callable[..., Array]
+    items: Decisions, numbers: tuple[Array, ...], choice: Choice, metric: Callable[..., Array]
 ) -> Array:
     outcomes, undefined = _counted(items, choice)
     library = numerics.namespace(*outcomes)
@@ -119,7 +120,7 @@ def _value_of_counts(
         shares = outcomes.actual if weighted else library.ones_like(outcomes.hits)
         # The value of a class without weight may be NaN, which must not make the mean NaN.
         total = library.sum(library.where(shares > 0, values, 0) * shares, axis=-1)
-        values = divide(total, library.sum(shares, axis=-1), numbers[1])
+        values = divide(total, library.sum(shares, axis=-1), numbers[0])
     undefined = undefined[..., None] if choice.average is None else undefined
     return library.where(undefined, library.nan, values)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from jaxmetrics._base import checks
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.numerics import divide, namespace
 from jaxmetrics._base.types import Array, ArrayLike
@@ -70,7 +71,7 @@ def recall(
     return value_of(items, choice, _class_recall, zero_division)
 
 
-def _class_recall(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_recall(outcomes: Outcomes, otherwise: Array) -> Array:
     return divide(outcomes.hits, outcomes.actual, otherwise)
 
 
@@ -131,7 +132,7 @@ def precision(
     return value_of(items, choice, _class_precision, zero_division)
 
 
-def _class_precision(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_precision(outcomes: Outcomes, otherwise: Array) -> Array:
     return divide(outcomes.hits, outcomes.predicted, otherwise)
 
 
@@ -190,10 +191,10 @@ def f_beta(
     """
     items = decisions(predictions, labels, weights, where)
     choice = choice_of(items, n_classes, average, classes, positive_class)
-    return value_of(items, choice, _class_f_beta, zero_division, beta)
+    return value_of(items, choice, _class_f_beta, zero_division, checks.check_beta(beta))
 
 
-def _class_f_beta(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_f_beta(outcomes: Outcomes, otherwise: Array, beta: Array) -> Array:
     # From here on it is recall in all digits of beta's dtype; larger squares would overflow.
     most = 2.0**256 if beta.dtype.itemsize == 8 else 2.0**30
     beta = namespace(outcomes.hits, beta).minimum(beta, most)
@@ -259,6 +260,6 @@ def specificity(
     return value_of(items, choice, _class_specificity, zero_division)
 
 
-def _class_specificity(outcomes: Outcomes, beta: Array, otherwise: Array) -> Array:
+def _class_specificity(outcomes: Outcomes, otherwise: Array) -> Array:
     rest = outcomes.true_negatives + outcomes.false_positives
     return divide(outcomes.true_negatives, rest, otherwise)
