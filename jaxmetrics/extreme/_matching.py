@@ -304,17 +304,21 @@ def over_columns(condition: Callable[[Any, Any], Array], columns: tuple[Array, .
     return total
 
 
-def by_group(values: Array, groups: Array, num_groups: int) -> Array:
-    """The sum of values `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
+def by_group(values: Array, groups: Array, num_groups: int, *, least: bool = False) -> Array:
+    """The sum of values `[L, rows]` over the labels of each group, `[num_groups, rows]`.
+
+    With `least`, it is their least value instead, or NOWHERE without labels.
+    """
     every = jnp.arange(num_groups, dtype=groups.dtype)[:, None]
+    combine, none = (jnp.minimum, NOWHERE) if least else (jnp.add, 0)
 
-    def step(total: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
+    def step(found: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
         value, group = column
-        return total + jnp.where(group == every, value, 0), None
+        return combine(found, jnp.where(group == every, value, none)), None
 
-    zero = jnp.zeros((num_groups, values.shape[1]), values.dtype)
-    total, _ = varying.scan(step, zero, (values, groups))
-    return total
+    start = jnp.full((num_groups, values.shape[1]), none, values.dtype)
+    found, _ = varying.scan(step, start, (values, groups))
+    return found
 
 
 def shaped(values: Any, sets: LabelSets, *, one: bool) -> Any:

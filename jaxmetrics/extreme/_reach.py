@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import checks, numerics, varying
+from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike
@@ -106,7 +106,8 @@ def _least_places(found: Matches, limits: Array) -> Array:
     def at(limit: Array) -> Array:
         # Recall is rounded to the dtype of the limit first: 0.8 in float32 is above 4 / 5.
         enough = (found.positions < NOWHERE) & (recall.astype(limit.dtype) >= limit)
-        k = _least(jnp.where(enough, found.positions + 1, NOWHERE), groups, num_groups)
+        places = jnp.where(enough, found.positions + 1, NOWHERE)
+        k = by_group(places, groups, num_groups, least=True)
         return jnp.where(relevant > 0, jnp.where(limit > 0, k, 0), -1)
 
     return lax.map(at, limits)
@@ -134,19 +135,6 @@ def _reached(
         return jnp.where(jnp.isnan(limit), jnp.nan, value).astype(dtype)
 
     return lax.map(at, (least, limits))
-
-
-def _least(values: Array, groups: Array, num_groups: int) -> Array:
-    """The least of values `[L, rows]` over the labels of each group, `[num_groups, rows]`."""
-    every = np.arange(num_groups)[:, None]
-
-    def step(least: Array, column: tuple[Array, Array]) -> tuple[Array, None]:
-        value, group = column
-        return jnp.minimum(least, jnp.where(group == every, value, NOWHERE)), None
-
-    start = jnp.full((num_groups, values.shape[1]), NOWHERE, values.dtype)
-    least, _ = varying.scan(step, start, (values, groups))
-    return least
 
 
 def _median(doubled: Array) -> Array:
