@@ -54,25 +54,18 @@ class _WithThreshold(Protocol[P]):
     def __call__(self, scores: ArrayLike, labels: ArrayLike, **options: Any) -> Array: ...
 
 
-def _metric_with_threshold(
-    function: Callable[Concatenate[ScoreTable, P], Array | AtThreshold], **fields: Any
-) -> _WithThreshold[P]:
-    metric: Any = library_metric(function, **fields)
-    return metric
-
-
-def _placement_metric_with_threshold(
-    function: Callable[Concatenate[Placements, P], Array | AtThreshold],
-) -> _WithThreshold[P]:
-    metric: Any = placement_metric(function, orders=_orders)
-    return metric
+def _with_threshold(
+    kind: Callable[..., Any], **fields: Any
+) -> Callable[[Callable[Concatenate[Any, P], Array | AtThreshold]], _WithThreshold[P]]:
+    """`library_metric` or `placement_metric`, as a type checker sees it."""
+    return partial(kind, **fields)
 
 
 def _orders(*, min_specificity: ArrayLike, **_: ArrayLike) -> Part:
     return order_of_few(min_specificity)
 
 
-@_metric_with_threshold
+@_with_threshold(library_metric)
 def precision_at_recall(
     table: ScoreTable, *, min_recall: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -111,7 +104,7 @@ def precision_at_recall(
     return _best(points, min_recall, slack(table.positives), return_threshold, lowest=True)
 
 
-@_metric_with_threshold
+@_with_threshold(library_metric)
 def recall_at_precision(
     table: ScoreTable, *, min_precision: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -151,7 +144,7 @@ def recall_at_precision(
     return _best(points, min_precision, slack(table.positives), return_threshold)
 
 
-@_placement_metric_with_threshold
+@_with_threshold(placement_metric, orders=_orders)
 def sensitivity_at_specificity(
     placed: Placements, *, min_specificity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
@@ -241,7 +234,7 @@ def _lowest_above(items: Items, specificity: Array, lowest: Array) -> Array:
     return library.where(library.isnan(specificity), np.nan, found)
 
 
-@partial(_metric_with_threshold, of_items=_of_exchanged)
+@_with_threshold(library_metric, of_items=_of_exchanged)
 def specificity_at_sensitivity(
     table: ScoreTable, *, min_sensitivity: ArrayLike, return_threshold: bool = False
 ) -> Array | AtThreshold:
