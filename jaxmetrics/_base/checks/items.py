@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from typing import Any
 
@@ -44,31 +45,22 @@ def check_items(
       dtype: the dtype that weights and amounts are rounded to, if it is not their own.
     """
     per_item = {"weights": weights, "where": where, "amounts": amounts}
-    given = {"scores": scores, "labels": labels, **per_item}
-    if all(x is None or isinstance(x, np.ndarray) for x in given.values()):
-        return _checked_items(given, along, rows_are_problems, dtype)
-    with double_precision():  # keeps a 64-bit array of another library in 64 bits
-        return _checked_items(given, along, rows_are_problems, dtype)
-
-
-def _checked_items(
-    given: dict[str, ArrayLike],
-    along: dict[str, ArrayLike | None] | None,
-    rows_are_problems: bool,
-    dtype: Any,
-) -> Items:
-    needed = {name: given.pop(name) for name in ("scores", "labels")}
-    items = Items(**weighted_arrays(needed, given))
-    if along:
-        check_alignment(needed | given | along)
-    if not rows_are_problems:
-        check_axis("scores", items.scores, items.labels)
-    _check_labels(items)
-    if items.weights is not None and dtype is not None:
-        check_scale("weights", items.weights, items.where, dtype)
-    if items.amounts is not None:  # amounts of negatives do not count, and may be anything
-        _check_weights("amounts", items.amounts, items.where, items.labels, dtype)
-    return items
+    needed = {"scores": scores, "labels": labels}
+    given = needed | per_item
+    alone = all(x is None or isinstance(x, np.ndarray) for x in given.values())
+    # An array of another library that has 64 bits keeps them.
+    with contextlib.nullcontext() if alone else double_precision():
+        items = Items(**weighted_arrays(needed, per_item))
+        if along:
+            check_alignment(given | along)
+        if not rows_are_problems:
+            check_axis("scores", items.scores, items.labels)
+        _check_labels(items)
+        if items.weights is not None and dtype is not None:
+            check_scale("weights", items.weights, items.where, dtype)
+        if items.amounts is not None:  # amounts of negatives do not count, and may be anything
+            _check_weights("amounts", items.amounts, items.where, items.labels, dtype)
+        return items
 
 
 def check_values(
