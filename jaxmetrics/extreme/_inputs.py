@@ -114,7 +114,7 @@ def label_ids(name: str, value: ArrayLike) -> HostOrDeviceArray:
         raise ValueError(f"{error}; pad lists with -1 to one length") from None
     check_sizes({name: array.shape})
     array = empty_as_ids(array)
-    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+    if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
             f"{name} must hold label ids, which are whole numbers, got {array.dtype}: write "
             f"{name}.astype(int) for ids, numpy.argsort(-scores) for scores, or the indices of the "
@@ -159,7 +159,7 @@ def check_groups(
             )
         return None, 1
     array = _of_labels("groups", groups)
-    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+    if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(
             f"groups must be whole numbers from 0, got {array.dtype}: write groups.astype(int)"
         )
@@ -268,7 +268,7 @@ def check_label_counts(label_counts: ArrayLike) -> HostOrDeviceArray:
     """The counts `[n_labels]`, checked."""
     with double_precision():
         counts = _of_labels("label_counts", label_counts)
-    if counts.dtype == bool or not jnp.issubdtype(counts.dtype, jnp.integer):
+    if not jnp.issubdtype(counts.dtype, jnp.integer):
         raise TypeError(
             f"label_counts must be whole numbers, got {counts.dtype}: write "
             "numpy.bincount(relevant[relevant >= 0], minlength=n_labels)"

@@ -84,7 +84,7 @@ def _check_segments(
     become places among the distinct ids.
     """
     segment = empty_as_ids(segment)
-    if segment.dtype == bool or not jnp.issubdtype(segment.dtype, jnp.integer):
+    if not jnp.issubdtype(segment.dtype, jnp.integer):
         raise TypeError(
             f"segments must be whole numbers from 0, got {segment.dtype}: write "
             "numpy.unique(ids, return_inverse=True)[1]"

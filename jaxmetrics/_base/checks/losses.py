@@ -55,7 +55,7 @@ def check_slots(index: ArrayLike, items: Items, n_slots: int) -> HostOrDeviceArr
             raise ValueError(
                 f"a batch is [n], got {name} {list(given.shape)}: for several models vmap the call"
             )
-    if array.dtype == bool or not jnp.issubdtype(array.dtype, jnp.integer):
+    if not jnp.issubdtype(array.dtype, jnp.integer):
         raise TypeError(f"index must hold whole numbers, the slot of each item, got {array.dtype}")
     if array.shape != items.scores.shape:
         raise ValueError(
