@@ -11,7 +11,7 @@ from jaxmetrics._base.host import all_concrete
 from jaxmetrics._base.quoting import brief
 from jaxmetrics._base.types import Array, HostArray
 from jaxmetrics._roc.metric import library_metric
-from jaxmetrics._roc.table import ScoreTable, falling
+from jaxmetrics._roc.table import ScoreTable, falling, preceded
 
 
 class RocCurve(NamedTuple):
@@ -69,15 +69,10 @@ def operating_points(table: ScoreTable) -> OperatingPoints:
     weighty = table.positives + table.negatives > 0
     thresholds = falling(table.thresholds, weighty, np.inf)
     return OperatingPoints(
-        cumulative.running_sum(_from(0, table.negatives)),
-        cumulative.running_sum(_from(0, table.positives)),
-        _from(np.inf, thresholds),
+        cumulative.running_sum(preceded(0, table.negatives)),
+        cumulative.running_sum(preceded(0, table.positives)),
+        preceded(np.inf, thresholds),
     )
-
-
-def _from(start: float, values: Array) -> Array:
-    library = numerics.namespace(values)
-    return library.concatenate([library.full(1, start, values.dtype), values])
 
 
 @library_metric

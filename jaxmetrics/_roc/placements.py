@@ -24,7 +24,7 @@ from jaxmetrics._base.numerics import is_inexact, namespace, slack
 from jaxmetrics._base.types import ArrayLike
 from jaxmetrics._roc.limits import Limit
 from jaxmetrics._roc.quantile import weighted_quantile
-from jaxmetrics._roc.table import ScoreTable, falling
+from jaxmetrics._roc.table import ScoreTable, falling, preceded
 
 # From this FPR limit on, the head is seldom a quarter of the items or less: `selection` would then
 # sort all items.
@@ -264,10 +264,10 @@ class OfTable:
     def lowest_caught(self, limit: Limit) -> Any:
         # By rows: the sum of positives does not change at a weight that rounding absorbs.
         thresholds = falling(self.table.thresholds, self.table.positives > 0, np.inf)
-        return _from_infinity(thresholds)[self._last_within(limit)]
+        return preceded(np.inf, thresholds)[self._last_within(limit)]
 
     def beside(self, limit: Limit) -> Beside:
-        thresholds, fps = _from_infinity(self._falling), _from_zero(self._fps)
+        thresholds, fps = preceded(np.inf, self._falling), _from_zero(self._fps)
         last, after = self.rows_around(limit)
         return Beside(thresholds[last], thresholds[after], fps[last], fps[after])
 
@@ -290,11 +290,7 @@ class OfTable:
 
 
 def _from_zero(sums: Any) -> Any:
-    return namespace(sums).concatenate([np.zeros(1), sums.astype(np.float64)])
-
-
-def _from_infinity(thresholds: Any) -> Any:
-    return namespace(thresholds).concatenate([np.full(1, np.inf, thresholds.dtype), thresholds])
+    return preceded(0, sums.astype(np.float64))
 
 
 def _before(sums: Any, counts: Any) -> Any:

@@ -214,6 +214,12 @@ def falling(thresholds: Any, weighty: Any, first: Any) -> Any:
     return cumulative.running_minimum(library.where(weighty, thresholds, first))
 
 
+def preceded(start: float, values: Any) -> Any:
+    """`[rows + 1]`: the start, and then the values `[rows]`."""
+    library = numerics.namespace(values)
+    return library.concatenate([library.full(1, start, values.dtype), values])
+
+
 def labels_ride(items: Items) -> bool:
     """Whether the payload of the sort is the class of the item, not its index: saves a gather."""
     if items.weights is not None or items.amounts is not None:
