@@ -19,7 +19,7 @@ from jax import lax
 
 from jaxmetrics._base import sorting
 from jaxmetrics._base.by_class import CLASSES, LEFT_OUT, SORTED_NEGATIVES, SORTED_POSITIVES, ByClass
-from jaxmetrics._base.parts import AxisName, packed, size_of, sum_over
+from jaxmetrics._base.parts import AxisName, dealt_over, packed, size_of, sum_over
 from jaxmetrics._base.types import Array
 
 _SAMPLES = 8  # of each part for each range, which has at most 1 + 2/8 times its share of the items
@@ -96,16 +96,10 @@ def most_rounds(n: int, n_devices: int) -> int:
 
 def dealt_out(part: ByClass, axis_name: AxisName, n_rounds: int) -> Dealt:
     """What this device gets as all devices deal out their items in turn."""
-    n_devices = size_of(axis_name)
-    limits, before, bounds, beside = _limits(part, axis_name, n_rounds * n_devices)
-
-    def dealt(x: Array) -> Array:
-        filled = jnp.pad(x, (0, -len(x) % n_devices))
-        return lax.all_to_all(filled.reshape(-1, n_devices).T, axis_name, 0, 0, tiled=True)
-
-    weights = None if part.weights is None else dealt(part.of_items)
+    limits, before, bounds, beside = _limits(part, axis_name, n_rounds * size_of(axis_name))
+    weights = None if part.weights is None else dealt_over(part.of_items, axis_name)
     limits = lax.all_gather(limits, axis_name)
-    return Dealt(dealt(part.keys), weights, limits, before, bounds, beside)
+    return Dealt(dealt_over(part.keys, axis_name), weights, limits, before, bounds, beside)
 
 
 def range_of(dealt: Dealt, axis_name: AxisName, number: Array, *, ordered: bool = False) -> Range:

@@ -85,7 +85,7 @@ def rows_of_range(rows: Rows, axis_name: AxisName) -> Rows:
     rows, n_used = _joined(rows)
     n_devices, n = size_of(axis_name), len(rows.keys)
     bounds = _bounds(rows.keys, n_used, axis_name)
-    dealt = _dealt(rows, n_devices, axis_name)  # [parts, rows]
+    dealt = Rows(*(dealt_over(x, axis_name, y) for x, y in zip(rows, _empty(rows), strict=True)))
     of_each = lax.all_gather(n_used, axis_name)
     lengths = (of_each - lax.axis_index(axis_name).astype(jnp.int32) + n_devices - 1) // n_devices
 
@@ -170,16 +170,14 @@ def first_that_is_not(
     return varying.repeated(n_steps, step, start)[0]
 
 
-def _dealt(rows: Rows, n_devices: int, axis_name: AxisName) -> Rows:
-    """`[parts, rows]`: of each part, every `n_devices`-th row from the index of this device on."""
-    fill = -len(rows.keys) % n_devices
+def dealt_over(x: Array, axis_name: AxisName, empty: Any = 0) -> Array:
+    """`[parts, n / parts]`: of each part `[n]`, every `n_devices`-th entry.
 
-    def deal(x: Array, empty: Any) -> Array:
-        padded = jnp.concatenate([x, jnp.full(fill, empty)])
-        rows = padded.reshape(-1, n_devices).T
-        return lax.all_to_all(rows, axis_name, 0, 0, tiled=True)
-
-    return Rows(*map(deal, rows, _empty(rows)))
+    The first is at the index of this device. `empty` stands for entries beyond the end.
+    """
+    n_devices = size_of(axis_name)
+    filled = jnp.pad(x, (0, -len(x) % n_devices), constant_values=empty)
+    return lax.all_to_all(filled.reshape(-1, n_devices).T, axis_name, 0, 0, tiled=True)
 
 
 def packed(starts: Array, ends: Array, offsets: Any, capacity: int) -> tuple[Array, Array]:
