@@ -79,7 +79,7 @@ def choice_of(
     classes: ArrayLike | None,
     positive_class: int,
 ) -> Choice:
-    checks.check_average(average, ("binary", "micro", "macro", "weighted", None))
+    checks.check_choice("average", average, ("binary", "micro", "macro", "weighted", None))
     chosen = checks.check_class_filter(classes)
     ids = indices(items)
     if average == "binary":

@@ -56,7 +56,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
     Reference: F. Provost and P. Domingos, "Well-trained PETs", CeDER working paper, 2000.
     """
     check_metric(metric)
-    checks.check_average(average, ("macro", "micro", "weighted", None))
+    checks.check_choice("average", average, ("macro", "micro", "weighted", None))
 
     @made_by("one_vs_rest", metric)
     @on_any_mesh
@@ -110,7 +110,7 @@ def multilabel(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     classification tasks", Information Processing and Management 45, 2009.
     """
     check_metric(metric)
-    checks.check_average(average, ("macro", "micro", "weighted", "samples", None))
+    checks.check_choice("average", average, ("macro", "micro", "weighted", "samples", None))
 
     @made_by("multilabel", metric)
     @on_any_mesh
@@ -174,7 +174,7 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
     for multiple class classification problems", Machine Learning 45, 2001.
     """
     check_metric(metric)
-    checks.check_average(average, ("macro", "weighted", None))
+    checks.check_choice("average", average, ("macro", "weighted", None))
 
     @made_by("one_vs_one", metric)
     @on_any_mesh

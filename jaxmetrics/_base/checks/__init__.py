@@ -47,7 +47,6 @@ from jaxmetrics._base.checks.predictions import check_positive_class as check_po
 from jaxmetrics._base.checks.predictions import check_predictions as check_predictions
 from jaxmetrics._base.checks.predictions import check_zero_division as check_zero_division
 from jaxmetrics._base.checks.values import check_above as check_above
-from jaxmetrics._base.checks.values import check_average as check_average
 from jaxmetrics._base.checks.values import check_axis_name as check_axis_name
 from jaxmetrics._base.checks.values import check_choice as check_choice
 from jaxmetrics._base.checks.values import check_count as check_count

@@ -98,7 +98,7 @@ def constant(low: float, high: float, *, open_low: bool = True, nan: bool = Fals
     return check
 
 
-def one_of(options: Iterable[str]) -> Any:
+def one_of(options: Iterable[str | None]) -> Any:
     """A check that a word is one of `options`."""
     allowed = tuple(options)
 
@@ -118,16 +118,9 @@ def check_flag(name: str, value: Any) -> bool:
     return value
 
 
-def check_choice(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    """Refuse anything but one of the words."""
+def check_choice(name: str, value: str | None, allowed: tuple[str | None, ...]) -> None:
+    """Refuse anything but one of the words, or None if it is allowed."""
     one_of(allowed)(name, value)
-
-
-def check_average(average: str | None, allowed: tuple[str | None, ...]) -> None:
-    """Refuse an average that the metric does not define."""
-    if average not in allowed:
-        listed = ", ".join(map(repr, allowed))
-        raise ValueError(f"average must be one of {listed}, got {brief(average)}")
 
 
 def check_count(name: str, value: int) -> None:
