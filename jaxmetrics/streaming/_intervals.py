@@ -235,7 +235,7 @@ def _of_replicates(metric: MetricLike, asked: Question, request: Request, level:
     error = _known(jnp.max(result.standard_error, axis=-1), result.estimate)
     numbers = estimate[..., 1], low, high, error
     _warn_of_coarse(estimate, numbers)
-    return Interval(*numbers, "percentile", level)
+    return interval_of(numbers, "percentile", level)
 
 
 def _of_share(asked: Question, request: Request, level: float) -> Interval:

@@ -12,6 +12,7 @@ from registry import sample
 from resamples import FEW, KEY, N, close, problem, replicates
 
 import jaxmetrics as jm
+from jaxmetrics.inference._intervals.interval import limits_of_replicates
 
 # ---- theory
 
@@ -300,3 +301,11 @@ def test_a_limit_that_a_count_reaches_is_reached_in_resamples(limit, rng):
     )
     np.testing.assert_array_equal(found.replicates, above.replicates)
     assert found.estimate == jm.recall_at_fpr(scores, labels, max_fpr=limit)
+
+
+@pytest.mark.parametrize("library", [np, jnp])
+def test_a_limit_may_be_infinite(library):
+    """That of a threshold which some resamples do not reach, also exactly at such a resample."""
+    given = library.zeros(()), library.asarray([0.0, 1.0, np.inf, np.inf, np.inf])
+    low, high = limits_of_replicates(*given, np.float64(0), np.float64(0.5), "percentile")
+    np.testing.assert_array_equal([low, high], [1, np.inf])

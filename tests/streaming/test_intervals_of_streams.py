@@ -152,6 +152,7 @@ def test_an_interval_by_the_bootstrap_is_around_that_of_the_data(name, rng):
     exact = jm.confidence_interval(METRICS[name], scores, labels, key=key)
     low, high = S.bounds(METRICS[name], state, bins=UNIFORM)
     assert found.method == exact.method == "percentile"
+    assert all(isinstance(x, jax.Array) for x in jax.tree.leaves(found))
     assert found.low < exact.low < exact.high < found.high
     assert found.low <= low < high <= found.high
 

@@ -109,4 +109,5 @@ def _quantile(ordered: Any, count: Any, share: Any) -> Any:
     at = library.stack([whole, library.ceil(place)]).astype(np.int32)
     low, high = library.take_along_axis(ordered, at, axis=0)
     between = low * (1 - (place - whole)) + high * (place - whole)
+    between = library.where(low == high, low, between)  # infinity times 0 is NaN
     return library.where(library.isnan(share), np.nan, between)
