@@ -143,11 +143,11 @@ def from_rest(
     With A the value of the slice and B the mean of the others, weighted by `sizes` `[slices]`, the
     lower limit is A - B - sqrt((A - l_A)^2 + (u_B - B)^2), and the upper one likewise. l and u
     follow from the `limits` `[slices, models, levels]` of the slices. The distances of l_A and u_A
-    from A are at least those of normal limits on the logit scale with the error P / ((B (1 -
-    B))^(3/4) (A (1 - A))^(1/4)), P of `_pooled_errors`: a slice that is far above the rest by
-    chance also has a small variance by chance. The powers were found by simulation. They lie
-    between those of an error of the logit that does not depend on A and of one that does as for a
-    proportion.
+    from A are at least those of normal limits on the logit scale with the error
+    P / ((B (1 - B))^(3/4) (A (1 - A))^(1/4)), P of `_pooled_errors`: a slice that is far above the
+    rest by chance also has a small variance by chance. The powers were found by simulation. They
+    lie between those of an error of the logit that does not depend on A and of one that does as for
+    a proportion.
     With a `correlation` `[slices, slices, models]` of the slices, such as by clusters in several of
     them, the distances are added up as correlated errors.
     """
