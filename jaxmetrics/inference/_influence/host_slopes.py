@@ -115,7 +115,7 @@ class _AskedLimits(OnHost):
 def moments_on_host(
     chosen: Chosen, items: Items, arrays: Options, level: Any
 ) -> tuple[Moments, Any] | None:
-    """The moments, and the numbers of the closed form, as NumPy's; None if NumPy cannot now."""
+    """`moments_of` of the variance, as NumPy's; None if NumPy cannot now."""
     if chosen.metric.of_placements is None:
         return None
     known = error_bars_of(chosen.metric)
@@ -130,7 +130,7 @@ def moments_on_host(
                 sizes, variances = map(tuple, zip(*map(_size_and_variance, rows), strict=True))
             else:
                 sizes = placed.negative.effective_size, placed.positive.effective_size
-            beside = known.numbers(placed, sizes, level, options)
+            beside = known.numbers_at(placed, sizes, level, options)
             if known.decision is not None:
                 decision = known.decision(placed, sizes, options, beside)
                 estimate, variances = decision.estimate, _variances(placed, decision)

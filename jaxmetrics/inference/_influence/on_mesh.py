@@ -43,11 +43,11 @@ R = TypeVar("R")
 
 
 def moments_on_mesh(
-    metric: MetricLike, items: Items, axis_name: AxisName, level: Any
+    metric: MetricLike, items: Items, axis_name: AxisName, level: np.float64 | None
 ) -> tuple[Moments, Any]:
-    """The moments, and the numbers of the closed form, of the items of all devices."""
+    """`moments_of` of the variance, of the items of all devices."""
     chosen, arrays = _chosen(metric, axis_name)
-    given = at_least_one(items), arrays, np.float64(level)
+    given = at_least_one(items), arrays, level
     with double_precision():
         return over_parts(_moments, axis_name, given, chosen)
 
@@ -92,15 +92,15 @@ def _chosen(metric: MetricLike, axis_name: AxisName) -> tuple[Chosen, Options]:
 
 @double_program("axis_name", "chosen")
 def _moments(
-    items: Items, arrays: Options, level: Array, axis_name: AxisName, chosen: Chosen
+    items: Items, arrays: Options, level: Array | None, axis_name: AxisName, chosen: Chosen
 ) -> tuple[Moments, Any]:
     def of_one(items: Items) -> tuple[Moments, Any]:
         one = _OfDevice(items, arrays, chosen, axis_name)
 
         def of_placed(placed: Any) -> tuple[Sizes, Any]:
             sizes = one.sizes(placed)
-            of_metric = error_bars_of(chosen.metric).numbers
-            return sizes, of_metric(placed, sizes, level, chosen.options(arrays))
+            numbers_at = error_bars_of(chosen.metric).numbers_at
+            return sizes, numbers_at(placed, sizes, level, chosen.options(arrays))
 
         (estimate, squares), (sizes, numbers) = one.squares_and(of_placed)
         variances: Any = [

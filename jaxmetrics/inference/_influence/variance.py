@@ -47,13 +47,16 @@ from jaxmetrics.inference._intervals.rules import (
 
 
 def moments_of(
-    metric: MetricLike, items: Items, level: Any = 0.95, axis_name: AxisName = None
+    metric: MetricLike, items: Items, level: Any = None, axis_name: AxisName = None
 ) -> tuple[Moments, Any]:
-    """The moments of a metric, and the numbers of its closed form at this level, in float64."""
+    """The moments of a metric, and the numbers of its closed form at this level, in float64.
+
+    Without a level, these are None: they take further sums over the items.
+    """
+    at = None if level is None else np.float64(level)
     if axis_name is not None:
-        return moments_on_mesh(metric, items, axis_name, level)
+        return moments_on_mesh(metric, items, axis_name, at)
     chosen, arrays = choose_known(metric)
-    at = np.float64(level)
     found = moments_on_host(chosen, items, arrays, at)
     if found is not None:
         return found
@@ -65,7 +68,6 @@ def moments_of(
 
 def error_of_items(metric: MetricLike, items: Items, axis_name: AxisName) -> tuple[Array, Array]:
     """The metric `[...]` and its standard error, in float64 whatever the x64 mode."""
-    # The numbers of the closed form, which alone depend on the level, are not used.
     moments, _ = moments_of(metric, items, axis_name=axis_name)
     return moments.estimate, _error_of(moments)
 
@@ -115,7 +117,7 @@ _skewness_of = library_program()(sixth_of_skewness)
 
 @double_program("chosen", "n_rows")
 def _moments(
-    problems: Problems, arrays: Options, level: Array, chosen: Chosen, n_rows: int
+    problems: Problems, arrays: Options, level: Array | None, chosen: Chosen, n_rows: int
 ) -> tuple[Moments, Any]:
     def of_one(problem: Problems, bad: Array) -> tuple[Moments, Any]:
         weights = weights_by_kind(problem.items, problem.order)
@@ -146,7 +148,7 @@ def _moments(
 
 @double_program("chosen")
 def _moments_in_order(
-    items: Items, order: Ordered | None, arrays: Options, level: Array, chosen: Chosen
+    items: Items, order: Ordered | None, arrays: Options, level: Array | None, chosen: Chosen
 ) -> tuple[Moments, Any]:
     def of_one(problem: Problems, bad: Array) -> tuple[Moments, Any]:
         found = slopes_in_order(problem.order, chosen, arrays)
@@ -165,10 +167,10 @@ def _moments_in_order(
 
 
 def _with_numbers(
-    moments: Moments, placed: Any, level: Array, chosen: Chosen, options: Options
+    moments: Moments, placed: Any, level: Array | None, chosen: Chosen, options: Options
 ) -> tuple[Moments, Any]:
     """Moments of each value, and the numbers of the closed form."""
-    numbers = error_bars_of(chosen.metric).numbers(placed, moments.sizes, level, options)
+    numbers = error_bars_of(chosen.metric).numbers_at(placed, moments.sizes, level, options)
     return moments.of_each_value(), numbers
 
 

@@ -147,6 +147,10 @@ class ErrorBars(NamedTuple):
     kurtosis: np.float64 = np.float64(3)
     curvature: np.float64 | None = None
 
+    def numbers_at(self, placed: Any, sizes: Any, level: Any, options: Options) -> Any:
+        """`numbers`, or None without a level."""
+        return None if level is None else self.numbers(placed, sizes, level, options)
+
 
 def under_one_name(metric: MetricLike) -> MetricLike:
     """The metric, or the one of the same value that has rules: one number has one interval."""
