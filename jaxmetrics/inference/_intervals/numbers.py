@@ -55,19 +55,17 @@ def precisions(placed: Placements, sizes: Sizes, level: Any, options: Options) -
     half = placed.total_positives / sizes[1] / 2
     missing = placed.library.maximum(placed.total_negatives / sizes[0] / 2 - half, 0.0)
 
-    def without_itself(part: Groups) -> Any:
-        caught = part.library.maximum(part.positives_not_below - half[..., None], 0.0)
-        return part.total(divide(caught, caught + part.not_below + missing[..., None], 1.0))
-
-    def of_odds(part: Groups) -> Any:
-        return part.total(odds[..., None] + 0.0 * part.not_below)
-
     odds = divide(placed.total_negatives, placed.total_positives, np.nan)
+
+    def of_both(part: Groups) -> Any:
+        caught = part.library.maximum(part.positives_not_below - half[..., None], 0.0)
+        without_itself = divide(caught, caught + part.not_below + missing[..., None], 1.0)
+        return part.total(part.library.stack([without_itself, odds[..., None] + 0 * caught]))
+
     # Even the odds are written as a mean over positives: for slices, only sums over the groups of a
     # slice give one number for each slice.
-    return Precisions(
-        *(placed.summed(x) / placed.total_positives for x in (without_itself, of_odds))
-    )
+    without_itself, of_odds = placed.summed(of_both) / placed.total_positives
+    return Precisions(without_itself, of_odds)
 
 
 class Decision(NamedTuple):
