@@ -16,14 +16,18 @@ from jaxmetrics._base.by_class import SORTED_NEGATIVES, SORTED_POSITIVES
 from jaxmetrics._base.parts import size_of, smallest_over, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
+from jaxmetrics._roc.mesh_ranges import InRange
 from jaxmetrics._roc.rare_positives import RarePositives
 from jaxmetrics.inference._influence.mesh_slopes import (
+    OfOthers,
+    OfRange,
     Ranges,
     of_range,
     slopes_of_few,
     within_range,
 )
-from jaxmetrics.inference._influence.sums_over_positives import MetricOf, Totals
+from jaxmetrics.inference._influence.sums_over_positives import MetricOf, OfPositives, Totals
+from jaxmetrics.inference._intervals.effective import spread_of_products
 from jaxmetrics.inference._intervals.numbers import Decision
 
 
@@ -61,22 +65,61 @@ def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
 
 def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> Squares:
     ranges, axis_name = Ranges.of(placed, value_of), placed.axis_name
-    of_rounds = lax.map(lambda number: of_range(*ranges.terms(number)), ranges.rounds)
-    others = ranges.of_others(of_rounds, numbers)
 
-    def squares(number: Array) -> Array:
+    def of_round(number: Array) -> tuple[OfRange, _Scatter]:
         groups, found = ranges.terms(number)
-        slopes, at_bounds = within_range(groups, found)
-        first = number * size_of(axis_name) + lax.axis_index(axis_name).astype(jnp.int32)
-        added = others.after[:, first, None]
-        for i in range(2):
-            added = jnp.where(at_bounds[i], others.at_bounds[:, first + i, None], added)
-        weights = jnp.stack([groups.negatives, groups.positives])
-        centred = weights * (slopes + added) - others.means[:, None]
-        return jnp.sum(jnp.where(weights > 0, centred**2, 0), axis=-1)
+        return of_range(groups, found), _scatter_of(groups, found)
 
-    of_classes = jnp.sum(lax.map(squares, ranges.rounds), axis=0)
+    of_rounds, scatters = lax.map(of_round, ranges.rounds)
+    others = ranges.of_others(of_rounds, numbers)
+    number = ranges.rounds * size_of(axis_name) + lax.axis_index(axis_name).astype(jnp.int32)
+    of_classes = jnp.sum(scatters.squares(others, number), axis=0)
     return Squares(others.estimate, sum_over(of_classes, axis_name))
+
+
+class _Scatter(NamedTuple):
+    """What the squares of a range need of it, while what other ranges add is not known.
+
+    `[..., 3, classes]`: of the items at the first bound, of those at the last, and of all others.
+
+    Attributes:
+      counts: the number n of items.
+      totals: the sum of their weights w.
+      means: the mean of their slopes by weight.
+      powers: the sums of w^2 d^k for k = 0, 1, 2, with the distances d of the slopes from this.
+    """
+
+    counts: Array
+    totals: Array
+    means: Array
+    powers: tuple[Array, Array, Array]
+
+    def squares(self, others: OfOthers, number: Array) -> Array:
+        """`[rounds, classes]`, the sums of (w slope - mean)^2 in the ranges of these numbers."""
+        at_bounds, after = others.at_bounds.T, others.after.T
+        added = jnp.stack([at_bounds[number], at_bounds[number + 1], after[number]], axis=1)
+        slopes = self.means + added
+        around = spread_of_products(self.powers, slopes, self.totals, self.counts)
+        means = numerics.divide(slopes * self.totals, self.counts, 0.0)
+        return jnp.sum(around + self.counts * (means - others.means) ** 2, axis=-2)
+
+
+def _scatter_of(groups: InRange, found: OfPositives) -> _Scatter:
+    slopes, (first, last) = within_range(groups, found)
+    weights = jnp.stack([groups.negatives, groups.positives])
+
+    def of_these(which: Array) -> _Scatter:
+        def sums(of_items: Array) -> Array:
+            return jnp.sum(jnp.where(which & (weights > 0), of_items, 0), axis=-1)
+
+        totals = sums(weights)
+        means = numerics.divide(sums(weights * slopes), totals, 0.0)
+        of_one, lean, spread = (sums(weights**2 * (slopes - means[:, None]) ** k) for k in range(3))
+        counts = sums(jnp.ones_like(weights))
+        return _Scatter(counts, totals, means, (of_one, lean, spread))
+
+    # One after the other: XLA for CPUs writes the terms of a sum to memory before it adds them.
+    return lax.map(of_these, jnp.stack([first & ~last, last, ~(first | last)]))
 
 
 def _squares_of_few(placed: RarePositives, value_of: MetricOf, numbers: Totals) -> Squares:
