@@ -57,6 +57,22 @@ def test_slopes_of_equal_models_are_finite(models, x64):
         np.testing.assert_allclose(x, y, rtol=1e-5, atol=1e-8)
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_equal_means_move_apart_with_the_values_of_one(x64):
+    """Their difference is 0 whatever the rounding, but not its slope; the error has none."""
+
+    def chosen(v):
+        found = jm.compare_means(v, weights=WEIGHTS)
+        return jnp.stack([found.difference[0, 1], found.low[0, 1], found.one_sided_high[0, 1]])
+
+    equal = VALUES[[0, 0]]
+    assert (chosen(equal) == 0).all()
+    share = WEIGHTS / WEIGHTS.sum()
+    for of in (jax.jacrev, jax.jacfwd):
+        found = jax.jit(of(chosen))(equal)
+        np.testing.assert_allclose(found, [[share, -share]] * 3, rtol=1e-12)
+
+
 def test_slopes_of_non_inferiority(x64):
     """The p-value of a model against itself is 0, by a quantile that is infinite."""
 

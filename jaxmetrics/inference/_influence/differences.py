@@ -44,10 +44,10 @@ def differences_of(estimate: Any, standard_error: Array) -> Array:
     library = numerics.namespace(estimate, standard_error)
     rows, columns = estimate[..., :, None], estimate[..., None, :]
     largest = library.maximum(library.abs(rows), library.abs(columns))
-    alike = (standard_error == 0) & (
-        library.abs(rows - columns) <= math.sqrt(NO_VARIANCE) * largest
-    )
-    return library.where(alike, 0.0, rows - columns)
+    difference = rows - columns
+    alike = (standard_error == 0) & (library.abs(difference) <= math.sqrt(NO_VARIANCE) * largest)
+    # Subtracted, not replaced: equal models move apart with the values of one of them.
+    return difference - numerics.as_constant(library.where(alike, difference, 0.0))
 
 
 def of_differences(covariance: Array) -> Array:
