@@ -324,6 +324,19 @@ def check_more():
         found[kind] = max(found.get(kind, 0.0), away)
         return sizes_of_collectives(program)
 
+    def exchanges(metric):
+        """How often items travel: as they are dealt out, and for each pass over the ranges."""
+
+        def low(*items):
+            return jm.confidence_interval(metric, *items, axis_name="items").low
+
+        mapped = jax.shard_map(low, mesh=MESH, in_specs=ITEMS, out_specs=WHOLE)
+        return jax.jit(mapped).lower(*ordered).as_text().count("stablehlo.all_to_all")
+
+    found["exchanges"] = [
+        exchanges(x) for x in (jm.average_precision, functools.partial(jm.partial_auc, max_fpr=0.1))
+    ]
+
     def resampled(*arrays):
         return jm.bootstrap(jm.roc_auc, *arrays, mesh=MESH, **RESAMPLES).replicates
 

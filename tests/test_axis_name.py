@@ -83,6 +83,11 @@ def test_no_device_receives_all_items(alone):
     assert selects["all-reduce"] <= 8
 
 
+def test_items_travel_twice_for_an_interval(alone):
+    """They are dealt out, and each range comes once for the error and for all else."""
+    assert alone["exchanges"] == [2, 2]
+
+
 @pytest.mark.parametrize("how", ["", " of sharded items"])
 def test_resamples_are_those_of_one_device_to_the_last_bit(alone, how):
     assert alone[f"resamples{how}"] == 0

@@ -70,15 +70,19 @@ class OnMesh:
         return self._before(self.part.ends, SORTED_NEGATIVES)
 
     def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
-        dealt, rounds = self.in_ranges()
+        return sum_over(jnp.sum(self.of_ranges(function), axis=0), self.axis_name)
+
+    def of_ranges(self, function: Callable[[InRange], Any]) -> Any:
+        """`[rounds, ...]`, the function of each range that this device receives."""
+        dealt, rounds = self.in_ranges
 
         @jax.checkpoint  # a derivative makes each range anew: none is kept for it
         def of_range(number: Array) -> Any:
             return function(self.groups_of(dealt, number))
 
-        sums = lax.map(of_range, rounds)
-        return sum_over(jnp.sum(sums, axis=0), self.axis_name)
+        return lax.map(of_range, rounds)
 
+    @cached_property
     def in_ranges(self) -> tuple[Dealt, Array]:
         """The items, dealt out to the devices, and the numbers of the rounds: one range in each."""
         n_rounds = most_rounds(len(self.part.keys), size_of(self.axis_name))

@@ -91,12 +91,11 @@ class Ranges:
     @classmethod
     def of(cls, placed: OnMesh, value_of: MetricOf) -> Ranges:
         totals = Totals(placed.total_negatives, placed.total_positives)
-        return cls(placed, value_of, totals, *placed.in_ranges())
+        return cls(placed, value_of, totals, *placed.in_ranges)
 
-    def terms(self, number: Array) -> tuple[InRange, OfPositives]:
-        """The items of the range of a round, and what its positives add."""
-        groups = self.placed.groups_of(self.dealt, number)
-        return groups, of_positives(groups, groups.positives, self.value_of, self.totals)
+    def terms(self, groups: InRange) -> OfPositives:
+        """What the positives of a range add."""
+        return of_positives(groups, groups.positives, self.value_of, self.totals)
 
     def of_others(self, of_rounds: OfRange, numbers: Totals) -> OfOthers:
         """From what the ranges of this device add; `numbers` of all items have a weight."""

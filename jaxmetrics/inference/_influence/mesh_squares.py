@@ -6,7 +6,9 @@ what each of these adds to the slopes of other items.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
 from jax import lax
@@ -17,6 +19,7 @@ from jaxmetrics._base.parts import size_of, smallest_over, sum_over
 from jaxmetrics._base.types import Array
 from jaxmetrics._roc.mesh_placements import OnMesh
 from jaxmetrics._roc.mesh_ranges import InRange
+from jaxmetrics._roc.placements import Groups
 from jaxmetrics._roc.rare_positives import RarePositives
 from jaxmetrics.inference._influence.mesh_slopes import (
     OfOthers,
@@ -30,6 +33,8 @@ from jaxmetrics.inference._influence.sums_over_positives import MetricOf, OfPosi
 from jaxmetrics.inference._intervals.effective import spread_of_products
 from jaxmetrics.inference._intervals.numbers import Decision
 
+R = TypeVar("R")
+
 
 class Squares(NamedTuple):
     """The value of a metric, and for each class the sum of squares of centred weight * slope."""
@@ -38,16 +43,20 @@ class Squares(NamedTuple):
     of_classes: Array
 
 
-def squares_of(
-    placed: OnMesh | RarePositives, value_of: MetricOf, counts: tuple[Array, Array]
-) -> Squares:
-    """The Squares of the items of all devices, of a metric with one value.
+def squares_and(
+    placed: OnMesh | RarePositives,
+    value_of: MetricOf,
+    counts: tuple[Array, Array],
+    function: Callable[[Any], R],
+) -> tuple[Squares, R]:
+    """The Squares of the items of all devices, of a metric with one value; `function` of `placed`.
 
     `counts` are the numbers of negatives and of positives that have a weight.
     """
+    placed = placed.near_one(together=True)
     if isinstance(placed, OnMesh):
-        return _squares_of_ranges(placed.near_one(together=True), value_of, Totals(*counts))
-    return _squares_of_few(placed.near_one(together=True), value_of, Totals(*counts))
+        return _squares_of_ranges(placed, value_of, Totals(*counts), function)
+    return _squares_of_few(placed, value_of, Totals(*counts)), function(placed)
 
 
 def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
@@ -63,18 +72,47 @@ def squares_of_decision(placed: OnMesh, decision: Decision) -> Squares:
     return Squares(decision.estimate, jnp.stack([of_negatives, of_classes[SORTED_POSITIVES]]))
 
 
-def _squares_of_ranges(placed: OnMesh, value_of: MetricOf, numbers: Totals) -> Squares:
+def _squares_of_ranges(
+    placed: OnMesh, value_of: MetricOf, numbers: Totals, function: Callable[[Any], R]
+) -> tuple[Squares, R]:
     ranges, axis_name = Ranges.of(placed, value_of), placed.axis_name
 
-    def of_round(number: Array) -> tuple[OfRange, _Scatter]:
-        groups, found = ranges.terms(number)
+    def of_groups(groups: InRange) -> tuple[OfRange, _Scatter]:
+        found = ranges.terms(groups)
         return of_range(groups, found), _scatter_of(groups, found)
 
-    of_rounds, scatters = lax.map(of_round, ranges.rounds)
+    accompanied = _Accompanied(placed, of_groups, [])
+    of_placed = function(accompanied)
+    of_rounds, scatters = accompanied.found()
     others = ranges.of_others(of_rounds, numbers)
     number = ranges.rounds * size_of(axis_name) + lax.axis_index(axis_name).astype(jnp.int32)
     of_classes = jnp.sum(scatters.squares(others, number), axis=0)
-    return Squares(others.estimate, sum_over(of_classes, axis_name))
+    return Squares(others.estimate, sum_over(of_classes, axis_name)), of_placed
+
+
+@dataclass(frozen=True)
+class _Accompanied:
+    """Placements whose first sum also finds `beside` of each range, so that none comes twice."""
+
+    placed: OnMesh
+    beside: Callable[[InRange], Any]
+    _found: list[Any]
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.placed, name)
+
+    def near_one(self, *, together: bool = False) -> _Accompanied:
+        return self  # as `placed` is
+
+    def summed(self, function: Callable[[Groups], Any], max_fpr: Any = None) -> Any:
+        if self._found:
+            return self.placed.summed(function)
+        sums, beside = self.placed.of_ranges(lambda x: (function(x), self.beside(x)))
+        self._found.append(beside)
+        return sum_over(jnp.sum(sums, axis=0), self.placed.axis_name)
+
+    def found(self) -> Any:
+        return self._found[0] if self._found else self.placed.of_ranges(self.beside)
 
 
 class _Scatter(NamedTuple):

@@ -47,8 +47,8 @@ def _of_ranges(placed: Any, value_of: MetricOf, numbers: Totals) -> tuple[Array,
     ranges, part = Ranges.of(placed, value_of), placed.part
 
     def with_range(of_dealt: Array, number: Array) -> tuple[Array, OfRange]:
-        groups, found = ranges.terms(number)
-        items = groups.items
+        groups = placed.groups_of(ranges.dealt, number)
+        found, items = ranges.terms(groups), groups.items
         slopes, _ = within_range(groups, found)
         slopes = jnp.where(items.kinds == SORTED_POSITIVES, slopes[POSITIVE], slopes[NEGATIVE])
         of_dealt = sent_back(of_dealt, slopes, items, placed.axis_name)

@@ -30,7 +30,7 @@ from jaxmetrics._roc.record import Chosen, MetricLike, Options
 from jaxmetrics.inference._influence.gradient import choose_known
 from jaxmetrics.inference._influence.mesh_squares import (
     Squares,
-    squares_of,
+    squares_and,
     squares_of_decision,
 )
 from jaxmetrics.inference._influence.mesh_units import units_of
@@ -196,7 +196,7 @@ class _OfDevice:
         def of_way(place: Place) -> tuple[Squares, tuple[Sizes, Any]]:
             placed = place(self._items, self._weights, self._axis_name)
             value_of = metric_of(self._chosen, self._options)
-            return squares_of(placed, value_of, self.counts), function(placed)
+            return squares_and(placed, value_of, self.counts, function)
 
         if self._decided:
             of_placed = sizes, numbers = function(self._in_ranges)
