@@ -29,6 +29,7 @@ os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 import jax
 import numpy as np
 from hypothesis import settings
+from processes import has_many_programs
 from xdist.scheduler import LoadFileScheduling
 
 gc.disable()  # JAX traces into many objects that live; a tenth of the time, of little garbage
@@ -107,15 +108,9 @@ def _patches(group):
 
 
 def pytest_runtest_teardown(item, nextitem):
-    """Lets go of compiled programs before and after tests that patch, and where there are many.
-
-    Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes.
-    To count them takes a millisecond for a thousand.
-    """
-    maps = Path("/proc/self/maps")
+    """Lets go of compiled programs before and after tests that patch, and where there are many."""
     groups = {_group(x.path) for x in (item, nextitem) if x is not None}
     patched = len(groups) > 1 and any(map(_patches, groups))
-    looks = next(_tests) % 16 == 0 and maps.exists()
-    if patched or (looks and maps.read_bytes().count(b"\n") > 40_000):
+    if patched or (next(_tests) % 16 == 0 and has_many_programs()):
         jax.clear_caches()
         gc.collect()

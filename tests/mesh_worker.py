@@ -19,6 +19,7 @@ from jax.experimental.multihost_utils import process_allgather
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 from mesh_cases import ARRAYS, CASES, Case
+from processes import has_many_programs
 
 process, processes, port = map(int, sys.argv[1:4])
 if processes > 1:
@@ -104,6 +105,8 @@ def main(cases: str) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, dict[str, str | None]] = {}
     for name, form in (case.split(":") for case in cases.split(",")):
+        if has_many_programs():
+            jax.clear_caches()
         mode, *rest = form.split()
         if not CASES[name].traced and mode in ("jit", "shard_map"):
             continue

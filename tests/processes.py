@@ -1,4 +1,4 @@
-"""Processes that tests start, which compile as the tests do and have devices of their own."""
+"""Processes of tests; those that tests start compile as they do and have devices of their own."""
 
 import json
 import os
@@ -7,6 +7,16 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+
+
+def has_many_programs():
+    """Whether this process must let go of compiled programs.
+
+    Each takes several maps, of which Linux gives a process 65,530, and then the compiler crashes.
+    To count them takes a millisecond for a thousand.
+    """
+    maps = Path("/proc/self/maps")
+    return maps.exists() and maps.read_bytes().count(b"\n") > 40_000
 
 
 def environment(devices, **variables):
