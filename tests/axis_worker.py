@@ -81,6 +81,10 @@ def sums_and_an_error(scores, labels, where, **axis):
     return jm.roc_auc(scores, labels, **given), jm.standard_error(area, scores, labels, **given)
 
 
+def digits_of_error(scores, labels, **axis):
+    return jnp.log(jm.standard_error(jm.roc_auc, scores, labels, **axis))
+
+
 def weighted(scores, labels, where, weights, **axis):
     given = {"where": where, "weights": weights, **axis}
     return (
@@ -308,6 +312,11 @@ def check_more():
     compared("rounds with an error", sums_and_an_error, (ROWS,) * 3, *rows)
     jax.clear_caches()
     key_ranges._LEAST = LEAST
+    # One positive is below one negative: far less than the rounding of the sums of squared slopes.
+    places = np.arange(160_000, dtype=np.float32)
+    high = places > 90_000
+    high[89_999] = True
+    compared("an almost perfect model", digits_of_error, (ITEMS,) * 2, places, high)
 
     # Larger parts, in order: the room for the rows that travel is just what they may need.
     ordered = np.arange(8 * 512, dtype=np.float32), rng.random(8 * 512) < 0.3

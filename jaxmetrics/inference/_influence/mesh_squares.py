@@ -30,7 +30,6 @@ from jaxmetrics.inference._influence.mesh_slopes import (
     within_range,
 )
 from jaxmetrics.inference._influence.sums_over_positives import MetricOf, OfPositives, Totals
-from jaxmetrics.inference._intervals.effective import spread_of_products
 from jaxmetrics.inference._intervals.numbers import Decision
 
 R = TypeVar("R")
@@ -121,25 +120,26 @@ class _Scatter(NamedTuple):
     `[..., 3, classes]`: of the items at the first bound, of those at the last, and of all others.
 
     Attributes:
-      counts: the number n of items.
-      totals: the sum of their weights w.
-      means: the mean of their slopes by weight.
-      powers: the sums of w^2 d^k for k = 0, 1, 2, with the distances d of the slopes from this.
+      counts: the number of items.
+      weights: the mean of their weights w; v are the distances from it.
+      slopes: the mean of their slopes by weight; d are the distances from it.
+      products: the sums of v^2, of v w d, of (w d)^2, and of w d, which is 0 but for rounding.
     """
 
     counts: Array
-    totals: Array
-    means: Array
-    powers: tuple[Array, Array, Array]
+    weights: Array
+    slopes: Array
+    products: tuple[Array, Array, Array, Array]
 
     def squares(self, others: OfOthers, number: Array) -> Array:
         """`[rounds, classes]`, the sums of (w slope - mean)^2 in the ranges of these numbers."""
         at_bounds, after = others.at_bounds.T, others.after.T
         added = jnp.stack([at_bounds[number], at_bounds[number + 1], after[number]], axis=1)
-        slopes = self.means + added
-        around = spread_of_products(self.powers, slopes, self.totals, self.counts)
-        means = numerics.divide(slopes * self.totals, self.counts, 0.0)
-        return jnp.sum(around + self.counts * (means - others.means) ** 2, axis=-2)
+        slopes, (of_weights, of_both, of_slopes, rounding) = self.slopes + added, self.products
+        away = slopes * self.weights - others.means
+        within = of_slopes + slopes * (2 * of_both + slopes * of_weights)
+        of_each = within + away * (2 * rounding + away * self.counts)
+        return jnp.sum(jnp.maximum(of_each, 0), axis=-2)
 
 
 def _scatter_of(groups: InRange, found: OfPositives) -> _Scatter:
@@ -150,11 +150,12 @@ def _scatter_of(groups: InRange, found: OfPositives) -> _Scatter:
         def sums(of_items: Array) -> Array:
             return jnp.sum(jnp.where(which & (weights > 0), of_items, 0), axis=-1)
 
-        totals = sums(weights)
-        means = numerics.divide(sums(weights * slopes), totals, 0.0)
-        of_one, lean, spread = (sums(weights**2 * (slopes - means[:, None]) ** k) for k in range(3))
-        counts = sums(jnp.ones_like(weights))
-        return _Scatter(counts, totals, means, (of_one, lean, spread))
+        counts, totals = sums(jnp.ones_like(weights)), sums(weights)
+        mean_weights = numerics.divide(totals, counts, 0.0)
+        mean_slopes = numerics.divide(sums(weights * slopes), totals, 0.0)
+        v, wd = weights - mean_weights[:, None], weights * (slopes - mean_slopes[:, None])
+        products = sums(v**2), sums(v * wd), sums(wd**2), sums(wd)
+        return _Scatter(counts, mean_weights, mean_slopes, products)
 
     # One after the other: XLA for CPUs writes the terms of a sum to memory before it adds them.
     return lax.map(of_these, jnp.stack([first & ~last, last, ~(first | last)]))
