@@ -7,7 +7,7 @@ what each of these adds to the slopes of other items.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import jax.numpy as jnp
@@ -80,7 +80,7 @@ def _squares_of_ranges(
         found = ranges.terms(groups)
         return of_range(groups, found), _scatter_of(groups, found)
 
-    accompanied = _Accompanied(placed, of_groups, [])
+    accompanied = _Accompanied(placed, of_groups)
     of_placed = function(accompanied)
     of_rounds, scatters = accompanied.found()
     others = ranges.of_others(of_rounds, numbers)
@@ -91,11 +91,14 @@ def _squares_of_ranges(
 
 @dataclass(frozen=True)
 class _Accompanied:
-    """Placements whose first sum also finds `beside` of each range, so that none comes twice."""
+    """Placements whose first sum also finds `beside` of each range, so that none comes twice.
+
+    `found`, after all sums, returns it for all ranges.
+    """
 
     placed: OnMesh
     beside: Callable[[InRange], Any]
-    _found: list[Any]
+    _found: list[Any] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.placed, name)
