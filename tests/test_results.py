@@ -13,7 +13,7 @@ from named_results import GROUPS, LABELS, NEW, OLD, RESULTS, SCORES, result_of
 import jaxmetrics as jm
 from jaxmetrics import plots
 from jaxmetrics._base.results import Column, Result, Table
-from jaxmetrics._base.words import metric_in_words
+from jaxmetrics._base.words import metric_in_words, threshold_in_words
 
 
 @pytest.fixture(autouse=True)
@@ -301,3 +301,36 @@ def test_limits_of_several_values_of_an_option_have_these_as_names():
     ]
     resampled = jm.bootstrap(metric, scores, labels, key=jax.random.key(0), n_resamples=20)
     assert str(resampled.interval()).splitlines()[1].startswith("model  min_specificity")
+
+
+@pytest.mark.parametrize(("scale", "shift"), [(1, 0), (1_000, 0), (1, -1)])
+def test_a_threshold_as_it_is_printed_flags_what_was_counted(scale, shift):
+    """Scores are thirds: a threshold that is rounded up would flag none of the scores at it."""
+    labels = np.repeat([False, True], 100)
+    sizes = [60, 25, 10, 5, 5, 15, 40, 40]  # of each third, of negatives and of positives
+    scores = np.repeat(np.tile([0, 1 / 3, 2 / 3, 1], 2), sizes) * scale + shift
+    for rule in ({"min_recall": 0.9}, {"max_fpr": 0.15}):
+        point = jm.operating_point(scores, labels, **rule)
+        printed = float(str(point).split()[1])
+        assert np.mean(scores >= printed) == pytest.approx(float(point.flagged.estimate))
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (2 / 3, "0.6666"),
+        (-2 / 3, "-0.6667"),
+        (np.float32(0.6), "0.6"),  # above 0.6
+        (np.nextafter(np.float32(0.6), np.float32(0)), "0.6"),  # the highest below 0.6
+        (0.5999, "0.5999"),
+        (1999.99, "1,999"),
+        (1e-310, "1e-310"),
+        (1e300, "1e+300"),
+        (np.inf, "inf"),
+        (-np.inf, "-inf"),
+        (np.nan, "-"),
+        (0.0, "0"),
+    ],
+)
+def test_thresholds_are_rounded_down(value, text):
+    assert threshold_in_words(float(value), 4) == text

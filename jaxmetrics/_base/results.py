@@ -30,6 +30,7 @@ from jaxmetrics._base.words import (
     number,
     p_number,
     percent_text,
+    rounded_down,
     several_in,
     visible,
 )
@@ -50,7 +51,7 @@ class Column(NamedTuple):
         of an interval, or a value and its limits.
       scale: the widths or errors of the numbers. Numbers are shown to two digits of the smallest;
         without a scale, to three digits of the largest number.
-      form: "number", "p" for p-values, or "plain" for counts, names and flags.
+      form: "number", "threshold" (rounded down), "p" for p-values, or "plain" for all else.
     """
 
     heading: str
@@ -288,6 +289,8 @@ def _texts(column: Column, n_rows: int) -> list[str]:
     if column.form == "p":
         return [p_number(x) for x in numbers[0]]
     digits = digits_for(column.scale, *numbers)
+    if column.form == "threshold":
+        numbers = [np.array([rounded_down(y, digits) for y in x.tolist()]) for x in numbers]
     return [_joined(row, digits) for row in zip(*numbers, strict=True)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Any
 
 import jax
@@ -19,6 +20,10 @@ _WORDS = {"roc auc": "AUC", "auc": "AUC", "roc": "ROC", "fpr": "FPR", "ndcg": "n
 FEWEST_DECIMALS, _MOST_DECIMALS = 3, 9
 # An interval of a metric with a width up to this has the width 0 up to rounding.
 NARROWEST = 1e-6
+# A threshold in float32 lies up to this share of it below the score that it flags.
+_SPACING = Decimal(2) ** -23
+# Enough digits for any double with any decimals.
+_DOWN = Context(prec=1_100, rounding=ROUND_FLOOR)
 _MOST_NAMED = 6  # names in a sentence
 
 
@@ -66,8 +71,29 @@ def with_limits(value: float, low: float, high: float, *, digits: int) -> str:
 
 
 def number(value: float, digits: int = 6) -> str:
-    """A threshold or a cost with `digits` significant digits; a dash if it is NaN."""
+    """A cost or a rate with `digits` significant digits; a dash if it is NaN."""
     return "-" if math.isnan(value) else f"{value:,.{digits}g}"
+
+
+def rounded_down(value: float, decimals: int) -> float:
+    """The highest number with `decimals` decimals that is at most `value`, up to float32's spacing.
+
+    Thresholds are shown so: people type them in, and one that is rounded up flags none of the
+    scores that equal it, which may be many, as `score >= 0.667` does of scores of 2 / 3.
+    """
+    if not math.isfinite(value):
+        return value
+    exact = Decimal(value)
+    up = exact + abs(exact) * _SPACING
+    return float(up.quantize(Decimal(1).scaleb(-decimals), context=_DOWN))
+
+
+def threshold_in_words(value: float, digits: int = 6) -> str:
+    """A threshold with `digits` significant digits, rounded down; a dash if it is NaN."""
+    if value == 0 or not math.isfinite(value):
+        return number(value, digits)
+    decimals = digits - 1 - math.floor(math.log10(abs(value)))
+    return number(rounded_down(value, decimals), digits)
 
 
 def p_value(p: float) -> str:

@@ -13,9 +13,9 @@ from jaxmetrics._base.words import (
     enumerated,
     fixed,
     limits_in_words,
-    number,
     p_value,
     percent_text,
+    threshold_in_words,
     visible,
 )
 from jaxmetrics._report._evaluation import Measure, Points, Slices, has_width
@@ -74,7 +74,10 @@ def _threshold_cell(value: float, low: float, high: float) -> Cell:
     Decimals would not do: a threshold is on the scale of the scores.
     """
     three = (value, low, high)
-    texts = [[number(x, digits) for x in three] for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)]
+    texts = [
+        [threshold_in_words(x, digits) for x in three]
+        for digits in range(_FEWEST_DIGITS, _MOST_DIGITS)
+    ]
     differ = len({x for x in three if not math.isnan(x)})
     told = next((x for x in texts if len({*x} - {"-"}) == differ), texts[-1])
     known = low < high  # not of one that is given
@@ -233,7 +236,7 @@ def about_points(points: Sequence[Points]) -> str:
     about = (
         f"What score ≥ threshold flags, with {level} confidence intervals of what the same "
         "threshold does to new items; the interval of a threshold says where its rule would put "
-        "it with unlimited data"
+        "it with unlimited data; thresholds are rounded down"
     )
     prevalence = next((x.prevalence for x in measures if x.prevalence is not None), None)
     if prevalence is not None:

@@ -18,6 +18,7 @@ from jaxmetrics._base.words import (
     number,
     p_value,
     percent_text,
+    threshold_in_words,
     visible,
 )
 from jaxmetrics._report._cells import (
@@ -290,7 +291,8 @@ def _facts_in_words(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if facts.get("prevalence") is not None:
         yield "Prevalence in use (--prevalence)", percent_text(facts["prevalence"])
     for name, best in facts.get("least_cost", {}).items():
-        at = "flagging nothing" if best["threshold"] == np.inf else number(best["threshold"])
+        threshold = best["threshold"]
+        at = "flagging nothing" if threshold == np.inf else threshold_in_words(threshold)
         yield f"Threshold of least cost, {name}", f"{at}, which costs {number(best['cost'])}"
     if "n_duplicates" in facts:
         of = "query, label" if "n_queries" in facts else "label"

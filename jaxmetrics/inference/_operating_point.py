@@ -104,9 +104,11 @@ class OperatingPoint(Result):
                 width = width_between(interval.low, interval.high)
                 ends = {f"{field.name}_{x}": getattr(interval, x) for x in ("low", "high")}
                 parts = {field.name: interval.estimate, **ends}
+                form = "number"
                 if field.name == "threshold":  # people use it: show its digits
+                    form = "threshold"
                     width = np.minimum(width, np.abs(np.asarray(interval.estimate)) / 25)
-                columns.append(Column(_HEADINGS.get(field.name, field.name), parts, width))
+                columns.append(Column(_HEADINGS.get(field.name, field.name), parts, width, form))
         index = self._rows(np.shape(self.threshold.estimate), "model")
         note = f"{percent_text(self.confidence_level)} intervals"
         return Table("Operating point", index, columns, (note,))

@@ -10,7 +10,7 @@ import numpy as np
 import jaxmetrics as jm
 from jaxmetrics._base.double import double_precision
 from jaxmetrics._base.types import ArrayLike, HostArray
-from jaxmetrics._base.words import number
+from jaxmetrics._base.words import number, threshold_in_words
 from jaxmetrics._roc.curves import cheapest
 from jaxmetrics.plots._inputs import FURTHEST, each, models_or_table
 from jaxmetrics.plots._style import (
@@ -101,9 +101,8 @@ def _cheapest(curves: Sequence[jm.CostCurve]) -> list[str]:
     found = []
     for curve in curves:
         best = int(cheapest(curve.cost))
-        decision = (
-            f" at {number(float(curve.thresholds[best]))}" if best else " by flagging nothing"
-        )
+        threshold = float(curve.thresholds[best])
+        decision = f" at {threshold_in_words(threshold)}" if best else " by flagging nothing"
         cost = float(curve.cost[best])
         found.append(f"cheapest: {number(cost)}{'' if np.isnan(cost) else decision}")
     return found
