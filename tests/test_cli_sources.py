@@ -69,8 +69,22 @@ def test_a_separator_that_is_needed_is_named(tmp_path, table):
         tmp_path / "x.csv", separator=";"
     )
     table.to_csv(tmp_path / "x.csv", sep=";", decimal=",", index=False)
-    assert "decimal comma" in refusal(tmp_path / "x.csv", separator=";")
+    said = refusal(tmp_path / "x.csv", separator=";")
+    assert "has a decimal comma" in said
+    assert said.endswith(
+        'pandas.read_csv(file, sep=";", decimal=",").to_csv("new.csv", index=False)'
+    )
     assert "must be one character" in refusal(tmp_path / "x.csv", separator=";;")
+
+
+def test_files_of_models_are_to_be_merged(tmp_path, table):
+    table[["a"]].to_csv(tmp_path / "a.csv", index_label="id")
+    table[["y"]].to_csv(tmp_path / "y.csv", index_label="id")
+    both = [tmp_path / "y.csv", tmp_path / "a.csv"]
+    said = refusal(both)
+    assert said.startswith("y.csv has no column 'a': its columns are id, y; several files are the")
+    assert said.endswith('pandas.merge(a, b, on="id", validate="1:1")')
+    assert refusal(both[0]).endswith("its columns are id, y")
 
 
 def test_quoted_cells_with_another_separator(tmp_path, table):

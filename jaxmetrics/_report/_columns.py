@@ -179,12 +179,12 @@ def positives_among(
     if len(distinct) > 2:
         if name in distinct:
             raise _repeated_header("label", name)
-        grades = ""
+        otherwise = ", such as 1 in the rows of one class and 0 in all others"
         if not any(isinstance(x, str) for x in distinct):
-            grades = ", or also write --group and the column of query ids if these are grades"
+            otherwise = ", or also write --group and the column of query ids if these are grades"
         raise InputError(
             f"label {quoted(name)} must be binary but has more than 2 distinct values, "
-            f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two{grades}"
+            f"{listed([_quoted(x) for x in distinct], 5)}: pass a column that has two{otherwise}"
         )
     if complete and len(distinct) == 1:
         where, fill = "", ""
@@ -275,7 +275,8 @@ def numbers_of(role: str, name: str, column: Any) -> FloatArray:
     if len(odd) and _DECIMAL_COMMA.fullmatch(str(odd.iloc[0])):
         raise InputError(
             f"{role} {quoted(name)} has a decimal comma in {_quoted(odd.iloc[0])}: write points in "
-            "numbers; --separator is what stands between columns"
+            'numbers, as by pandas.read_csv(file, sep=";", decimal=",").to_csv("new.csv", '
+            "index=False)"
         )
     if len(odd):
         share = ", such as 12% as 0.12," if str(odd.iloc[0]).endswith("%") else ""

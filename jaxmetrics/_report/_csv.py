@@ -21,6 +21,7 @@ from jaxmetrics._report._settings import InputError
 from jaxmetrics._report._sources import LONGEST_MARK, ending_by, ending_of
 
 _BLOCK = 1 << 22  # bytes at a time; more would take memory and save no time
+_SAVE = 'save it in UTF-8, in Excel as "CSV UTF-8"'
 _SAMPLE = 1 << 20  # bytes whose rows are counted
 
 # Texts of missing cells in columns of numbers and labels: pyarrow's, and three more. In other
@@ -140,7 +141,7 @@ def names_of(path: Path, separator: str | None = None) -> list[str]:
     with _rows(path, separator) as rows:
         names: list[str] = next((row for row in rows if row), [])
     if is_utf16 or any("\0" in name for name in names):  # UTF-16 may lack a byte order mark
-        raise InputError(f"{path.name} is encoded in UTF-16: save it in UTF-8")
+        raise InputError(f"{path.name} is encoded in UTF-16: {_SAVE}")
     if not names:
         raise InputError(f"{path.name} is empty: write columns of labels and scores")
     if any("\udc80" <= letter <= "\udcff" for name in names for letter in name):
@@ -149,7 +150,7 @@ def names_of(path: Path, separator: str | None = None) -> list[str]:
 
 
 def _not_utf8(path: Path, where: str) -> InputError:
-    return InputError(f"{path.name} is not encoded in UTF-8, in {where}: save it in UTF-8")
+    return InputError(f"{path.name} is not encoded in UTF-8, in {where}: {_SAVE}")
 
 
 @contextmanager

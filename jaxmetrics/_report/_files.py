@@ -28,6 +28,10 @@ from jaxmetrics._report._texts import listed, quoted, shortened
 TAB = "\t"
 ROWS = 1 << 18  # of a Parquet file at a time
 
+_HOW_TO_MERGE = (
+    "; several files are the rows of one table, so each needs all columns: merge files of the same "
+    'items by an id first, as by pandas.merge(a, b, on="id", validate="1:1")'
+)
 # What parsers say of a row, which is quoted; and of packed files, with what to do.
 _RAGGED = re.compile(r".*Row #(\d+): Expected (\d+) columns, got (\d+): (.*)")
 _ADVICE = {
@@ -160,10 +164,11 @@ class _Columns(NamedTuple):
 
 def check_has_columns(source: Source, names: Sequence[str]) -> list[_Columns]:
     """The columns of each file with these names; refuses a file that does not have each once."""
-    return [_check_file(file, names, source.separator) for file in source.files]
+    several = len(source.files) > 1
+    return [_check_file(file, names, source.separator, several) for file in source.files]
 
 
-def _check_file(file: File, names: Sequence[str], separator: str | None) -> _Columns:
+def _check_file(file: File, names: Sequence[str], separator: str | None, several: bool) -> _Columns:
     path, found = file.path, format_of(file.path)
     if found is None:
         raise InputError(
@@ -182,7 +187,7 @@ def _check_file(file: File, names: Sequence[str], separator: str | None) -> _Col
             columns.of_folders[name] = file.columns[in_folders[0]]
             continue
         if not alike:
-            _refuse_absent(path, name, [*present, *file.columns])
+            _refuse_absent(path, name, [*present, *file.columns], several)
         if len(alike) > 1:
             raise InputError(
                 f"{path.name} has {len(alike)} columns {quoted(name)}: give each column a name of "
@@ -209,7 +214,7 @@ def format_of(path: Path) -> Format | None:
     return None if ending is None else _OF_ENDINGS[ending]
 
 
-def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
+def _refuse_absent(path: Path, name: str, present: list[str], several: bool) -> None:
     for character, called in ((";", "semicolons"), (TAB, "tabs"), ("|", "bars")):
         parts = [x.strip('" ') for x in ",".join(present).split(character)]
         if len(parts) > 1 and (len(present) == 1 or name in parts):
@@ -237,6 +242,7 @@ def _refuse_absent(path: Path, name: str, present: list[str]) -> None:
     hint = f" (did you mean {quoted(close[0])}?)" if close else ""
     raise InputError(
         f"{path.name} has no column {quoted(name)}{hint}: its columns are {listed(present, 20)}"
+        f"{_HOW_TO_MERGE if several else ''}"
     )
 
 

@@ -63,6 +63,12 @@ def test_texts_may_hold_newlines(tmp_path):
             "0, 1, 2: pass a column that has two, or also write --gr",
         ),
         (
+            "y,a",
+            ["cat,2", "dog,1", "cow,1"],
+            {"positive": "cat"},
+            "'dog': pass a column that has two, such as 1 in the rows of one class",
+        ),
+        (
             "y,a,b",
             ["1,2,1"],
             {"scores": ["a,b"]},
