@@ -50,7 +50,12 @@ NO_NUMBERS = r"its column 'site' does not: leave it out, as in scores\[\['a'\]\]
         ((SCORES, ["no", "yes", "no", "no", "no"]), {}, TypeError, "labels == 'yes'"),
         ((["a", "b", "c", "d", "e"], LABELS), {}, TypeError, "scores must hold numbers"),
         ((np.array(SCORES) + 1j, LABELS), {}, TypeError, "scores.real"),
-        (([[0.1], [0.2, 0.3]], LABELS), {}, ValueError, "scores cannot be read"),
+        (
+            ([[0.1], [0.2, 0.3]], LABELS),
+            {},
+            ValueError,
+            "scores cannot be read.*its rows have different lengths: pass the same items",
+        ),
         ((SCORES,), {}, TypeError, "labels is missing"),
         (
             (jm.streaming.init(jm.streaming.uniform_bins(8, 0, 1)),),

@@ -193,6 +193,11 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
         array = np.asarray(value)
     except (ValueError, TypeError) as error:
         reason = str(error)[:200]
+        if "inhomogeneous" in reason:  # NumPy's word
+            way = (
+                "" if name in _LABEL_IDS else ": pass the same items in each, or pad and mask them"
+            )
+            reason = f"its rows have different lengths{way}"
         raise type(error)(f"{name} {_UNREADABLE}: {reason}") from None
     if array.dtype == object and hasattr(value, "to_numpy") and not _has_texts(array):
         with contextlib.suppress(ValueError, TypeError):  # pandas' nullable columns
