@@ -17,6 +17,7 @@ from jaxmetrics._base.words import (
     with_limits,
 )
 from jaxmetrics._report._cells import WHY_NONE
+from jaxmetrics._report._decisions import decisions_of
 from jaxmetrics._report._evaluation import Evaluation, Measure, Slices, has_width
 from jaxmetrics._report._trends import sentences_of
 from jaxmetrics.plots._names import short_names
@@ -35,20 +36,27 @@ class Finding(NamedTuple):
 
 
 def findings_of(evaluation: Evaluation) -> list[Finding]:
-    """A finding for each metric that compares models, also within slices, and for each trend.
+    """A finding for each metric that compares models, also within slices, each rule of a threshold
+    that was asked for, and each trend.
 
-    Slices in which a model is worse come before others. If no metric compares models, each metric
-    has a finding with its values.
+    Slices in which a model is worse come before thresholds, and others after them. If no metric
+    compares models, each metric has a finding with its values, and thresholds follow the first.
     """
     names = short_names(evaluation.names, LONGEST_IN_TEXT)
     compared = [x for x in evaluation.measures if x.comparison is not None]
     trends = [Finding(*x) for part in evaluation.slices for x in sentences_of(part, names)]
+    decisions = [
+        Finding(title, "; ".join(_first(parts)), detail)
+        for title, parts, detail in decisions_of(evaluation.points, names)
+    ]
     if compared:
         within = [x for part in evaluation.slices for x in _of_slices(part, names)]
-        found = [x for _, x in sorted(within, key=lambda pair: not pair[0])]
-        return [*(_of_comparison(x, names) for x in compared), *found, *trends]
-    first, *rest = [_of_values(x, names) for x in evaluation.measures]
-    return [first, *(x._replace(detail="") for x in rest), *trends]  # all have that of the first
+        worse, others = ([x for is_worse, x in within if is_worse == y] for y in (True, False))
+        first = [_of_comparison(x, names) for x in compared]
+        return [*first, *worse, *decisions, *others, *trends]
+    values, *rest = [_of_values(x, names) for x in evaluation.measures]
+    same = [x._replace(detail="") for x in rest]  # as that of the first
+    return [values, *decisions, *same, *trends]
 
 
 def _of_values(measure: Measure, names: Sequence[str]) -> Finding:

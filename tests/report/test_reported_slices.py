@@ -88,7 +88,10 @@ def test_the_page_has_the_differences_within_slices(page, output):
         else:
             assert float(cells[2]) == pytest.approx(-pair["value"], abs=6e-4)
         assert ("<small>" in row) == (value in ("north", "south"))
-    assert 0 < page.index("<b>AUC, by country:</b> =b &lt;i&gt; is ") < page.index("<table")
+    said = page.index(
+        "<b>AUC, by country:</b> =b &lt;i&gt; is significantly worse than a in no slice"
+    )
+    assert page.index("<b>Largest Youden") < said  # what is open comes after what was asked for
 
 
 def _slices_of(low, high, tested, names="xyz"):

@@ -1,5 +1,6 @@
 """What a report says of thresholds: the cheapest, what they do, and at another prevalence."""
 
+import html
 import io
 import json
 import re
@@ -13,8 +14,9 @@ from rich.console import Console
 
 import jaxmetrics as jm
 from jaxmetrics import _report
-from jaxmetrics._report import _cells, _figures, _metrics, _output
+from jaxmetrics._report import _cells, _decisions, _figures, _metrics, _output
 from jaxmetrics._report import _page as pages
+from jaxmetrics._report._evaluation import Measure, Points
 
 
 def test_the_thresholds_of_least_cost(data, output, page):
@@ -207,3 +209,47 @@ def test_without_costs_nothing_is_said_of_them(data):
     assert "precision, NPV and share flagged are those at a prevalence of 2 %" in words
     for one in ("fp_cost", "fn_cost"):  # of 1, too
         assert _report.Settings(**{one: 1.0}).costs == (1, 1)
+
+
+def test_the_page_begins_with_the_thresholds_asked_for(data, page):
+    """What `score >= threshold` costs, of the cheaper model first, as the page writes both."""
+    begin = page[: page.index("<details>")]
+    (said,) = re.findall(r"<b>Least cost:</b> (.*?)<small>", begin)
+    labels = data["y"].to_numpy() == 1
+    costs = []
+    for part in html.unescape(said).split("; "):
+        name, cost, threshold = re.match(r"(.*) costs (.*) \[.* score ≥ (.*?)\.?$", part).groups()
+        flagged = data[name].to_numpy() >= float(threshold)
+        costs.append((flagged & ~labels).mean() + 7 * (~flagged & labels).mean())
+        assert f"{costs[-1]:.{len(cost) - 2}f}" == cost
+    assert len(costs) == 2
+    assert costs == sorted(costs)
+    assert "<b>Largest Youden&#39;s index:</b>" in page
+
+
+def test_what_a_rule_leaves_open_comes_with_the_best_model_first():
+    nan, inf = np.nan, np.inf
+
+    def measure(name, *values, **more):
+        value = np.array(values)
+        interval = jm.Interval(value, value - 0.1, value + 0.1, np.zeros(3), "closed form", 0.9)
+        return Measure(name, name, interval, **more)
+
+    measures = (
+        measure("threshold", 0.5, 2.0, inf),
+        measure("recall", 0.7, 0.9, 0.0),
+        measure("fpr", 0.3, 0.2, nan, prevalence=0.02),
+    )
+    rules = ("max_fpr", "min_recall", "min_precision")
+    points = [Points(rule, rule, measures) for rule in rules]
+    by_fpr, by_recall = _decisions.decisions_of(points, "xyz")
+    assert by_fpr[0] == "min_recall"
+    assert by_fpr[1] == [
+        "y has an FPR of 0.200 [0.100, 0.300], flagging score ≥ 2",
+        "x has an FPR of 0.300 [0.200, 0.400], flagging score ≥ 0.5",
+        "z has an FPR of -, flagging nothing",
+    ]
+    assert by_fpr[2].startswith("In brackets, 90 % confidence intervals, at a prevalence of 2 %; ")
+    assert [x[:21] for x in by_recall[1]] == [
+        f"{x} has a recall of 0.{y}" for x, y in (("y", 9), ("x", 7), ("z", 0))
+    ]
