@@ -100,6 +100,37 @@ def test_slopes_at_equal_weights_are_finite_differences(name):
     np.testing.assert_allclose(slopes @ along, expected, rtol=1e-6)
 
 
+OF_MEANS = {
+    "mean": FUNCTIONS["mean"],
+    "mean of clusters": FUNCTIONS["mean of clusters"],
+    "compared": lambda scores, labels, weights: jm.compare_means(
+        jnp.stack([scores, scores**2]), weights=weights
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OF_MEANS)
+def test_slopes_of_means_in_a_weight_of_0_are_those_in_a_small_one(name):
+    """They depend on the value, which is none where it is NaN."""
+    undefined = np.arange(N) == 8
+    values = np.where(undefined, np.nan, SCORES)
+
+    @jax.jit
+    @jax.jacrev
+    def slopes(weights):
+        found = OF_MEANS[name](values, LABELS, weights=weights)
+        if name == "compared":
+            return jnp.stack([found.difference[0, 1], found.low[0, 1], found.high[0, 1]])
+        return jnp.stack([found.estimate, found.low, found.high])
+
+    without = np.isin(np.arange(N), [3, 7, 12])
+    of_none, of_small = (
+        slopes(np.where(undefined, 0, np.where(without, x, WEIGHTS))) for x in (0, 1e-9)
+    )
+    assert np.isfinite(of_none).all()
+    np.testing.assert_allclose(of_none, of_small, rtol=1e-6, atol=1e-8)
+
+
 OF_ROWS = (
     "wald",
     "of average precision",

@@ -231,7 +231,8 @@ def _means_of_clusters(
     means = numerics.divide(of_clusters(weights * values), total, 0.0)
     n_items, shares = kish(weights)
     within = library.sum(shares * (values - means[..., ids]) ** 2, axis=-1)
-    return _Units(means, total, total > 0, Within(within, n_items, are_shares(values)))
+    is_share = are_shares(values, weights > 0)
+    return _Units(means, total, total > 0, Within(within, n_items, is_share))
 
 
 def _moments_of(*given: HostOrDeviceArray | None) -> Means:
@@ -244,7 +245,7 @@ def _moments_of(*given: HostOrDeviceArray | None) -> Means:
 def _moments(values: Array, weights: Array | None, where: Array | None) -> Means:
     library = numerics.namespace(values)
     per_item = (None if x is None else library.ravel(x) for x in (weights, where))
-    values, _, shares = in_shares(values, *per_item)
+    values, counted, shares = in_shares(values, *per_item)
     of_items, n, kept, df = shares
     means = mean_of(shares, values)
     errors = of_items * (values - means[:, None])
@@ -252,7 +253,8 @@ def _moments(values: Array, weights: Array | None, where: Array | None) -> Means
     products = own, products_between(own, errors)
     covariance, between = (numerics.divide(x, kept, np.nan) for x in products)
     apart = library.stack([library.sum(of_items * (values != x), axis=-1) for x in values])
-    return Means(means, covariance, between, n, kept, df, apart, library.all(are_shares(values)))
+    is_share = library.all(are_shares(values, counted))
+    return Means(means, covariance, between, n, kept, df, apart, is_share)
 
 
 def _refuse_undefined(items: Items) -> None:

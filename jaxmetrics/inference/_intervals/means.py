@@ -25,6 +25,7 @@ FEW, ENOUGH = 2.0, 4.0
 FEWEST_VALUES = 20
 
 # Values this near to each other, relative to the largest, differ by rounding only.
+_FURTHEST = 1e100  # of a value of weight 0
 _ROUNDING = 1e-12
 
 # The number of pseudo-clusters, which have the largest variance that the values allow.
@@ -85,7 +86,7 @@ def moments_of_sample(
     library, n, df = numerics.namespace(values), shares.n, shares.df
     mean = mean_of(shares, values)
 
-    largest = library.max(library.abs(values), axis=-1, initial=0)
+    largest = library.max(library.where(counted, library.abs(values), 0.0), axis=-1, initial=0)
     distances = library.where(counted, values - mean[..., None], 0.0)
     furthest = library.max(library.abs(distances), axis=-1, initial=0)
     furthest = library.where(furthest > _ROUNDING * largest, furthest, 0.0 * mean)
@@ -102,7 +103,7 @@ def moments_of_sample(
     )
     skewness = adjusted * numerics.divide(third, second**1.5, 0.0)
     skewness = library.clip(skewness, -library.sqrt(n), library.sqrt(n))
-    is_share = are_shares(values) if within is None else within.is_share
+    is_share = are_shares(values, counted) if within is None else within.is_share
     n, df = library.broadcast_to(n, mean.shape), library.broadcast_to(df, mean.shape)
     if within is None:
         draws = fewest_draws(mean, variance, n)
@@ -117,27 +118,30 @@ def moments_of_sample(
     return Sample(*(_of_dtype(x, dtype) for x in found))
 
 
-def are_shares(values: Array) -> Array:
-    """Whether all values along the last axis are in [0, 1], up to the rounding of a sum."""
+def are_shares(values: Array, counted: Array) -> Array:
+    """Whether all values that count on the last axis are in [0, 1], to the rounding of a sum."""
     library = numerics.namespace(values)
-    return library.all((values >= 0) & (values <= 1 + _ROUNDING), axis=-1)
+    return library.all(~counted | (values >= 0) & (values <= 1 + _ROUNDING), axis=-1)
 
 
 def weighted(values: Array, weights: Array | None, where: Array | None) -> tuple[Array, Array]:
-    """The weights, 0 for items left out, and the values, 0 where the weight is 0; in float64.
+    """The weights, 0 for items left out, and the values, 0 for those; in float64.
 
-    Over the array library.
+    An item of weight 0 keeps its value, on which the slope in its weight depends, unless the value
+    is not finite or so large that its cube would not be. Over the array library.
     """
     library = numerics.namespace(values)
     valid = library.ones(values.shape[-1:], bool) if where is None else where
     weights = library.where(valid, 1.0 if weights is None else weights, 0.0).astype(np.float64)
-    return weights, library.where(weights > 0, values, 0.0).astype(np.float64)
+    values = values.astype(np.float64)
+    kept = (weights > 0) | (valid & (library.abs(values) < _FURTHEST))
+    return weights, library.where(kept, values, 0.0)
 
 
 def in_shares(
     values: Array, weights: Array | None, where: Array | None
 ) -> tuple[Array, Array, Shares]:
-    """The values, 0 where they do not count; whether they count; and their shares, in float64.
+    """The values as of `weighted`; whether they count; and their shares, in float64.
 
     Over the array library.
     """
