@@ -256,3 +256,11 @@ def test_slopes_in_options_of_a_band_that_is_none_are_those_of_exact_sets(rng):
         slope = jax.jit(jax.grad(lambda x, b, loss=loss: loss(scores, labels, max_fpr=x, band=b)))
         for band in (1e-20, 1e-10):
             assert slope(0.3, band) == slope(0.3, 0.0)
+
+
+def test_the_slope_of_a_hinge_at_its_kink_is_0():
+    """A pair that is apart by just the margin: the slope is that on the side without cost."""
+    loss = partial(jm.losses.pairwise_auc_loss, labels=np.array([1, 0]), surrogate="hinge")
+    slope = jax.jit(jax.grad(loss))
+    assert_allclose(slope(jnp.array([2.0, 1.0])), 0)
+    assert_allclose(slope(jnp.array([1.9, 1.0])), [-1, 1], rtol=1e-6)
