@@ -25,8 +25,10 @@ FEW, ENOUGH = 2.0, 4.0
 FEWEST_VALUES = 20
 
 # Values this near to each other, relative to the largest, differ by rounding only.
-_FURTHEST = 1e100  # of a value of weight 0
 _ROUNDING = 1e-12
+
+# From here on the cube of a value may overflow. One of weight 0 is then replaced.
+_FURTHEST = 1e100
 
 # The number of pseudo-clusters, which have the largest variance that the values allow.
 _CLUSTERS_MORE = 2.0
