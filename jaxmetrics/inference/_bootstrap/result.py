@@ -138,8 +138,9 @@ class BootstrapResult(Result):
                 "dataclasses.replace(result, estimate=result.estimate.value, ...).interval(...)"
             )
         # Those that were saved are NumPy's.
-        own = self.estimate, self.replicates, self.standard_error
-        estimate, replicates, error = at_hand(*map(as_jax, own))
+        own = map(as_jax, (self.estimate, self.replicates, self.standard_error))
+        skew = checks.as_array("acceleration", acceleration)
+        estimate, replicates, error, skew = at_hand(*own, skew)
         limits: Any
         if method == "wald":
             limits = wald_limits(estimate, error, np.float64(level))
@@ -150,10 +151,7 @@ class BootstrapResult(Result):
                     f"and estimates {estimate.shape}: for a batch of results, as of vmap, write "
                     "jax.vmap(lambda result: result.interval())(results)"
                 )
-            known = not isinstance(acceleration, jax.Array)
-            skew: Any = np.asarray(acceleration) if known else acceleration
-            options = *at_hand(skew), np.float64(level)
-            limits = limits_of_replicates(estimate, replicates, *options, method)
+            limits = limits_of_replicates(estimate, replicates, skew, np.float64(level), method)
         estimate, low, high, error = map(as_jax, (estimate, *limits, error))
         return Interval(estimate, low, high, error, method, level)
 
