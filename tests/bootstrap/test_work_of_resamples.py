@@ -61,11 +61,18 @@ def test_another_data_set_of_like_size_compiles_nothing(caplog):
         both = np.stack([scores, -scores])
         jm.bootstrap(jm.roc_auc, both, labels, **options)
         jm.permutation_test(jm.roc_auc, both, labels, **options)
+        jm.bootstrap_mean(scores, **options)
+        jm.bootstrap_mean(both, where=labels, **options)
 
     all_of(6000, 0)
-    with jax.log_compiles(), caplog.at_level(logging.WARNING):
-        all_of(6011, 1)
-        all_of(6022, 2)
+    # Chunks are compiled in threads, of which jax.log_compiles() says nothing.
+    jax.config.update("jax_log_compiles", True)
+    try:
+        with caplog.at_level(logging.WARNING):
+            all_of(6011, 1)
+            all_of(6022, 2)
+    finally:
+        jax.config.update("jax_log_compiles", False)
     compiled = [r.getMessage() for r in caplog.records if r.getMessage().startswith("Compiling")]
     assert compiled == []
 

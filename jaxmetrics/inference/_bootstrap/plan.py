@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -40,16 +41,19 @@ from jaxmetrics.inference._bootstrap.units import (
     Runs,
     Units,
     cells_of_items,
+    few_lengths,
     head_of,
     items_of_head,
     numbers_of_classes,
     padded,
+    padded_to,
     padded_units,
     places,
     runs_of,
     units_of_all,
     units_of_items,
     units_of_runs,
+    whole_tiles,
 )
 from jaxmetrics.inference._influence.clusters import Clusters
 from jaxmetrics.inference._influence.gradient import order_now
@@ -84,7 +88,7 @@ class Prepared(NamedTuple):
     Attributes:
       sampler: draws the units.
       cells: Cells, with a leading axis of models unless cell i is filled by unit i; for a mean,
-        weighted values and weights `[models, n]`.
+        weighted values and weights `[models, units]`.
       arrays: the options of the metric that are arrays.
       undefined: `[models]` or `[]`, whether the metric is NaN for every resample.
     """
@@ -197,7 +201,8 @@ def _units_of_runs(
     stratified: Array,
     capacity: int,
 ) -> tuple[Units, Cells]:
-    return padded(*units_of_runs(order, runs, weights, total, like, capacity, stratified))
+    found = units_of_runs(order, runs, weights, total, like, capacity, stratified)
+    return padded(*found, whole_tiles)
 
 
 def prepare_items(
@@ -205,15 +210,18 @@ def prepare_items(
 ) -> tuple[Units, Cells, Any]:
     """Units and cells of any models, weights and clusters: each item or cluster is a unit."""
     ids, n_clusters = (None, 0) if clusters is None else clusters
+    assert plan.finish is not None
     capacity = places(n_clusters)  # data with about as many clusters share a compiled program
-    apart = plan.finish is not None and plan.finish.apart
     order = order_now(items)
-    given = items_at_hand(items), order, *at_hand(ids)
+    # Scans end at the cells in use, but a score table has a row for each place. Where NumPy cannot
+    # sort, other programs of this one number of items are compiled in any case.
+    length = whole_tiles if plan.finish.of_tables or order is None else few_lengths
+    given: Any = items_at_hand(items), order, *at_hand(ids)
     if weight is not ALL:
         weight = np.broadcast_to(weight, items.scores.shape[:1])
     counted = plan.by_class and not plan.amounts
-    constants = np.bool_(plan.stratified), None if weight is ALL else weight
-    units, cells, bad = _units_of_items(*given, *constants, capacity, apart, counted)
+    given = *given, np.bool_(plan.stratified), None if weight is ALL else weight
+    units, cells, bad = _units_of_items(*given, capacity, plan.finish.apart, counted, length)
     used = units.used if ids is None else numerics.namespace(units.used).int32(n_clusters)
     return units._replace(used=used), cells, bad
 
@@ -228,7 +236,7 @@ def prepare_head(items: Items, plan: Plan, weight: Any, _: Any) -> tuple[Units, 
     return units._replace(total=numbers_of_classes(items), used=used), cells, bad
 
 
-@library_program("n_clusters", "apart", "counted")
+@library_program("n_clusters", "apart", "counted", "length")
 def _units_of_items(
     items: Items,
     order: Ordered | None,
@@ -238,6 +246,7 @@ def _units_of_items(
     n_clusters: int,
     apart: bool,
     counted: bool,
+    length: Callable[[int], int],
 ) -> tuple[Units, Cells, Array]:
     order = in_order(items) if order is None else order
     library = numerics.namespace(*order)
@@ -263,7 +272,7 @@ def _units_of_items(
         # The units are in the order of the only model, so that nothing is gathered.
         cells = jax.tree.map(lambda x: x[0], cells._replace(unit=None))
         strata = sorting.take(strata, order.item[0])
-    units, cells = padded(units_of_items(strata), cells)
+    units, cells = padded(units_of_items(strata), cells, length)
     return units, cells, library.broadcast_to(undefined(items), items.scores.shape[:1])
 
 
@@ -276,7 +285,7 @@ def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
 
 @library_program()
 def units_of_values(items: Items) -> tuple[Units, Array, Array]:
-    """Units, and weighted values and weights `[rows, n]`, whose products with counts are sums."""
+    """Units, and weighted values and weights `[rows, units]`: products with counts are sums."""
     n, library = items.scores.shape[-1], numerics.namespace(items.scores)
     ones, everywhere = library.ones(n), library.ones(n, bool)
     valid = everywhere if items.where is None else items.where
@@ -290,7 +299,9 @@ def units_of_values(items: Items) -> tuple[Units, Array, Array]:
     else:
         strata = library.where(library.any(weights > 0, axis=0), 0, LEFT_OUT)
         units = units_of_items(strata)
-    return padded_units(units), values, weights
+    length = few_lengths(n)
+    values, weights = padded_to(length, values), padded_to(length, weights)
+    return padded_units(units, few_lengths), values, weights
 
 
 @library_program("max_size")
@@ -340,7 +351,7 @@ def pairs_of(items: Items, clusters: Array | None) -> tuple[Units, Items]:
     # Where there are no items, a masked one stands for them, which is in no cluster.
     coin = library.arange(n) if clusters is None else library.resize(clusters, (n,))
     both, none = library.tile(coin.astype(np.int32), 2), library.zeros(2, np.int32)
-    units = padded_units(Units(own, 1 - own, library.int32(2 * n), both, none, none))
+    units = padded_units(Units(own, 1 - own, library.int32(2 * n), both, none, none), few_lengths)
     twice = Items(
         scores=library.stack([items.scores, items.scores[::-1]], axis=1).reshape(2, 2 * n),
         labels=library.tile(items.labels, 2),

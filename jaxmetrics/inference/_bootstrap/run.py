@@ -43,11 +43,8 @@ from jaxmetrics.inference._bootstrap.units import (
     ALL,
     TILE,
     Cells,
-    Units,
-    few_lengths,
     has_ties,
     numbers_of_classes,
-    padded,
     weight_of_head,
 )
 
@@ -107,8 +104,6 @@ def resample_items(metric: MetricLike, items: Items, request: Request) -> Replic
         if tied and not traced and how.of_area and (found_apart := with_mixed(cells)) is not None:
             cells, tied = found_apart, False
         plan = plan._replace(tied=tied)
-        if not runs:  # which have few lengths as they are made
-            units, cells = _of_few_lengths(units, cells, plan)
         prepared = Prepared(sampler_of(units, keys, plan, beyond), cells, arrays, bad)
         found, sufficient = _collect(prepared, plan, request, traced)
         if sufficient:
@@ -127,20 +122,8 @@ def resample_swaps(metric: MetricLike, items: Items, request: Request) -> Replic
     coins = None if request.clusters is None else request.clusters[0]
     units, twice = pairs_of(items_at_hand(of_all_processes(items)), *at_hand(coins))
     _, cells, bad = prepare_items(twice, plan, ALL, None)
-    units, cells = _of_few_lengths(units, cells, plan)
     prepared = Prepared(sampler_of(units, keys, plan, False), cells, arrays, bad)
     return _collect(prepared, plan, request, is_traced(items, keys, arrays))[0]
-
-
-def _of_few_lengths(units: Units, cells: Cells, plan: Plan) -> tuple[Units, Cells]:
-    """NumPy's units and cells, padded to few lengths, as each new one compiles a program.
-
-    Scans end at the cells in use. A score table has a row for each place, and stays as it is.
-    """
-    of_tables = plan.finish is not None and plan.finish.of_tables
-    if of_tables or not isinstance(units.size, np.ndarray):
-        return units, cells
-    return padded(units, cells, few_lengths)
 
 
 def resample_means(items: Items, request: Request) -> Replicates:
@@ -226,7 +209,7 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     """The metric `[models, resamples]` of each resample."""
     if plan.finish is None:
         values, weights = prepared.cells
-        counts = draws.counts[: values.shape[-1]].astype(jnp.float64)
+        counts = draws.counts.astype(jnp.float64)
         sums, totals = values @ counts, weights @ counts
         return Finished(numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
     how, totals = plan.finish, draws.totals if plan.by_class else None

@@ -366,13 +366,11 @@ def has_ties(cells: Cells) -> bool:
     return bool(np.any(joined & (np.arange(joined.shape[-1]) < used)))
 
 
-def padded(
-    units: Units, cells: Cells, length: Callable[[int], int] = whole_tiles
-) -> tuple[Units, Cells]:
+def padded(units: Units, cells: Cells, length: Callable[[int], int]) -> tuple[Units, Cells]:
     """The units and cells, padded with unused places to the `length` for each number of places."""
 
     def longer(x: Any, fill: float = 0) -> Any:
-        return _padded_to(length(x.shape[-1]), x, fill)
+        return padded_to(length(x.shape[-1]), x, fill)
 
     return padded_units(units, length), cells._replace(
         unit=None if cells.unit is None else longer(cells.unit),
@@ -384,14 +382,15 @@ def padded(
     )
 
 
-def padded_units(units: Units, length: Callable[[int], int] = whole_tiles) -> Units:
+def padded_units(units: Units, length: Callable[[int], int]) -> Units:
     """The units, padded with units of size 0, and their owners."""
     names = ("size", "stratum", "owner")
     arrays = {name: getattr(units, name) for name in names}
-    return units._replace(**{k: _padded_to(length(len(x)), x) for k, x in arrays.items()})
+    return units._replace(**{k: padded_to(length(len(x)), x) for k, x in arrays.items()})
 
 
-def _padded_to(n: int, x: Any, fill: float = 0) -> Any:
+def padded_to(n: int, x: Any, fill: float = 0) -> Any:
+    """`x` `[..., m]`, padded to `[..., n]`."""
     if n == x.shape[-1]:
         return x
     widths = [(0, 0)] * (x.ndim - 1) + [(0, n - x.shape[-1])]
