@@ -88,7 +88,7 @@ class Prepared(NamedTuple):
     Attributes:
       sampler: draws the units.
       cells: Cells, with a leading axis of models unless cell i is filled by unit i; for a mean,
-        weighted values and weights `[models, units]`.
+        weighted values `[models, units]`, and weights `[models, units]` or `[1, units]`.
       arrays: the options of the metric that are arrays.
       undefined: `[models]` or `[]`, whether the metric is NaN for every resample.
     """
@@ -285,13 +285,18 @@ def _occurs(ids: Any, valid: Any, n_clusters: int) -> Any:
 
 @library_program()
 def units_of_values(items: Items) -> tuple[Units, Array, Array]:
-    """Units, and weighted values and weights `[rows, units]`: products with counts are sums."""
+    """Units, and weighted values `[rows, units]` and weights, whose products with counts are sums.
+
+    The weights are `[1, units]` if all rows have the same.
+    """
     n, library = items.scores.shape[-1], numerics.namespace(items.scores)
     ones, everywhere = library.ones(n), library.ones(n, bool)
     valid = everywhere if items.where is None else items.where
     weights = library.where(valid, ones if items.weights is None else items.weights, 0.0)
     shape = np.broadcast_shapes(items.scores.shape, weights.shape)
-    weights = library.broadcast_to(weights, shape).reshape(-1, n).astype(np.float64)
+    if weights.ndim > 1:
+        weights = library.broadcast_to(weights, shape)
+    weights = weights.reshape(-1, n).astype(np.float64)
     values = library.broadcast_to(items.scores, shape).reshape(-1, n)
     values = library.where(weights > 0, values * weights, 0.0)
     if items.weights is None and items.where is None:

@@ -11,7 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from jaxmetrics._base import numerics
+from jaxmetrics._base import numerics, varying
 from jaxmetrics._base.compaction import first_indices
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import at_hand, of_all_processes, on_cpu, on_gpu, processors, threads
@@ -54,7 +54,8 @@ FEW_NEGATIVES = 1 << 17
 # The resamples of a chunk are a multiple of this: whole vectors of each of the two words of a
 # Threefry block.
 VECTORS = 16
-
+# Units whose counts are in float64 at a time, for a mean on a CPU.
+_TILE_OF_SUMS = 1 << 10
 
 _NO_DERIVATIVE = (
     "resamples have no derivative: write jax.lax.stop_gradient(weights), or, for a metric that is "
@@ -154,7 +155,7 @@ def _lanes(prepared: Prepared, plan: Plan, request: Request, in_threads: bool) -
     if plan.finish is not None and on_gpu():  # two states of each limit for each group of cells
         n_limits = sum(np.size(prepared.arrays[name]) for name in plan.finish.limits)
         bytes_each += 32 * n_limits * prepared.cells.joined.shape[-1] // GROUP
-    if plan.finish is None:
+    if plan.finish is None and not on_cpu():  # counts in float64
         bytes_each += 8 * n_units
     elif of_tables and not on_cpu():
         bytes_each += 80 * prepared.cells.joined.shape[-1]
@@ -209,8 +210,9 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     """The metric `[models, resamples]` of each resample."""
     if plan.finish is None:
         values, weights = prepared.cells
-        counts = draws.counts.astype(jnp.float64)
-        sums, totals = values @ counts, weights @ counts
+        both = _sums(jnp.concatenate([values, weights]), draws.counts)
+        sums, totals = both[: len(values)], both[len(values) :]
+        totals = jnp.broadcast_to(totals, sums.shape)
         return Finished(numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
     how, totals = plan.finish, draws.totals if plan.by_class else None
     totals = totals[:1] if totals is not None and plan.amounts else totals
@@ -224,6 +226,20 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     else:
         found = lax.map(of_model, prepared.cells)
     return found
+
+
+def _sums(rows: Array, counts: Array) -> Array:
+    """`rows @ counts`, `[rows, resamples]`, in double precision."""
+    n = len(counts)
+    # XLA for CPUs takes up to 15 times as long for long rows, and copies all counts in float64.
+    tile = math.gcd(n, _TILE_OF_SUMS) if on_cpu() else n
+
+    def add(number: Array, sums: Array) -> Array:
+        of_tile = lax.dynamic_slice_in_dim(rows, number * tile, tile, axis=1)
+        here = lax.dynamic_slice_in_dim(counts, number * tile, tile)
+        return sums + of_tile @ here.astype(jnp.float64)
+
+    return varying.fori_loop(0, n // tile, add, jnp.zeros((len(rows), counts.shape[1])))
 
 
 @functools.cache
