@@ -142,6 +142,28 @@ def test_gradient_of_an_average(problem):
     np.testing.assert_allclose(gradient @ weights, 0, atol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("kind", "average"),
+    [
+        *in_turn(("one_vs_rest", "one_vs_one"), ("macro", "weighted", None)),
+        ("one_vs_rest", "micro"),
+    ],
+)
+def test_a_traced_class_without_a_column_is_nan_unless_it_is_left_out(problem, kind, average):
+    scores, labels, _ = problem
+    padded = np.where(np.arange(N) < N - 9, labels, -1)
+    metric = getattr(jm, kind)(jm.roc_auc, average)
+    traced = jax.jit(metric)
+    for odd in (padded, np.where(padded < 0, CLASSES, padded)):
+        value = traced(scores, odd)
+        assert value.size
+        assert jnp.isnan(value).all()
+    expected = metric(scores[:-9], labels[:-9])
+    assert jnp.isfinite(expected).all()
+    close(traced(scores, padded, where=padded >= 0), expected)
+    close(jax.jit(lambda where: metric(scores, padded, where=where))(padded >= 0), expected)
+
+
 def test_an_absent_class_is_nan_and_not_dropped(problem):
     scores, labels, _ = problem
     labels = np.where(labels == 2, 0, labels)

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import library_program
-from jaxmetrics._base.host import at_hand
+from jaxmetrics._base.host import at_hand, is_concrete
 from jaxmetrics._base.keywords import made_by, takes_metric
 from jaxmetrics._base.meshes import on_any_mesh
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, Items
@@ -44,8 +45,9 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
         misspelt word, or, when called, a label is not in 0 to classes - 1.
 
     With "macro", the mean is NaN if the metric is NaN for any class, as for one without items.
-    With "weighted", a class without items does not count. Cost: that of the metric for a batch of
-    `classes` rows.
+    With "weighted", a class without items does not count. All values are NaN where the traced label
+    of a valid item is out of range; leave padding out by `where=labels >= 0`. Cost: that of the
+    metric for a batch of `classes` rows.
 
     Example:
       >>> import jaxmetrics as jm
@@ -68,8 +70,7 @@ def one_vs_rest(metric: ClassMetric, average: str | None = "macro") -> ClassMetr
         where: ArrayLike | None = None,
     ) -> Any:
         columns, classes, per_item = _class_items(scores, labels, weights, where)
-        n_classes = columns.shape[-2]
-        truth = classes[..., None, :] == np.arange(n_classes)[:, None]
+        truth = _members(classes, columns.shape[-2], per_item[1])
         return _returned(_average_rows(metric, average, columns, truth, *per_item), scores)
 
     return averaged
@@ -161,8 +162,9 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         "micro", or, when called, a label is not in 0 to classes - 1.
 
     The mean is NaN if the metric is NaN for a pair, as for one with a class without items; pairs
-    of weight 0, of which both classes have no items, are left out of the weighted one. Cost: one
-    sort per class, then that of the metric for a batch of classes^2 rows.
+    of weight 0, of which both classes have no items, are left out of the weighted one. Traced
+    labels out of range are as in `one_vs_rest`. Cost: one sort per class, then that of the metric
+    for a batch of classes^2 rows.
 
     Example:
       >>> import jaxmetrics as jm
@@ -188,14 +190,15 @@ def one_vs_one(metric: ClassMetric, average: str | None = "macro") -> ClassMetri
         columns, classes, (weights, where) = _class_items(scores, labels, weights, where)
         n_classes = columns.shape[-2]
         every = np.arange(n_classes)
-        member = classes[..., None, :] == every[:, None]
+        label = _members(classes, n_classes, where)
+        member = label != 0
         by_pair = weights if weights is None else weights[..., None, None, :]
 
         def against_all(positive: HostArray) -> tuple[Any, int]:
             """The metric `[..., positive, classes]` of the classes `positive` against each class,
             and the axis of `positive`."""
-            truth = member[..., positive, None, :]
-            among = truth | member[..., None, :, :]
+            truth = label[..., positive, None, :]
+            among = member[..., positive, None, :] | member[..., None, :, :]
             among = among if where is None else among & where[..., None, None, :]
             given = (columns[..., positive, None, :], truth, by_pair, among)
             items = checks.check_items(*given, rows_are_problems=True)
@@ -236,6 +239,18 @@ def _class_items(
     array, classes, weight, valid = at_hand(array, classes, *per_item)
     checks.check_classes(classes, array.shape[-1], valid)
     return _transposed(array), classes, (weight, valid)
+
+
+def _members(classes: Any, n_classes: int, where: Any) -> Any:
+    """Which items are of each class, `[..., classes, n]`.
+
+    A traced class that has no column is the invalid label 2 in each, which makes values NaN.
+    """
+    member = classes[..., None, :] == np.arange(n_classes)[:, None]
+    if classes.dtype == bool or (is_concrete(classes) and is_concrete(where)):
+        return member  # `check_classes` refuses others
+    known = jnp.any(member, axis=-2, keepdims=True)
+    return jnp.where(known, member.astype(np.int8), np.int8(2))
 
 
 def _evaluated(metric: ClassMetric, items: Items) -> Any:
