@@ -16,6 +16,10 @@ SCORES = [0.1, 0.4, 0.35, 0.8]
 LABELS = [0, 1, 0, 1]
 
 
+def by_amount(amounts, **options):
+    return jm.recall_at_fpr(SCORES, LABELS, max_fpr=0.1, amounts=amounts, **options)
+
+
 @pytest.mark.parametrize("transform", [jax.jit, jax.checkpoint, jax.vmap])
 def test_concrete_arrays_closed_over(transform):
     labels, weights, where = jnp.array(LABELS), jnp.ones(4), jnp.ones(4, bool)
@@ -123,6 +127,10 @@ def test_a_limit_before_the_first_point():
             lambda x: jm.roc_auc(SCORES, LABELS, weights=jnp.array([1, 1, 1, 1.0]).at[0].set(x)),
             -1.0,
         ),
+        (lambda x: by_amount(jnp.ones(4).at[1].set(x)), -0.5),
+        (lambda x: by_amount(jnp.ones(4).at[1].set(x), method="linear"), jnp.inf),
+        (lambda x: by_amount(x * jnp.ones(4)), -1.0),
+        (lambda x: by_amount(x * jnp.ones(4), method="quantile"), 1e30),
         (lambda x: jm.average_precision(SCORES, jnp.array(LABELS, float).at[0].set(x)), 2.0),
     ],
 )
@@ -130,6 +138,14 @@ def test_what_an_eager_call_refuses_is_nan_when_traced(metric, value):
     assert np.isnan(jax.jit(metric)(value))
     with pytest.raises(ValueError, match="must be"):
         metric(value)
+
+
+def test_traced_amounts_that_do_not_count_may_be_anything():
+    scores, labels = [0.1, 0.4, 0.35, 0.8, 0.2], [0, 1, 0, 1, 1]
+    amounts = jnp.array([-1.0, 2.0, jnp.nan, 1.0, -5.0])
+    metric = partial(jm.recall_at_fpr, max_fpr=0.1, where=jnp.arange(5) < 4)
+    assert jax.jit(metric)(scores, labels, amounts=amounts) == 1
+    assert metric(scores, labels, amounts=amounts) == 1
 
 
 def test_empty_inputs():

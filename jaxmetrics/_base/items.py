@@ -94,7 +94,7 @@ def class_masks(items: Items) -> tuple[HostArray, HostArray]:
 
 
 def not_allowed(items: Items, axis_name: AxisName = None) -> Any:
-    """`[...]`: whether an eager call refuses the labels or weights; traced, they give NaN.
+    """`[...]`: whether an eager call refuses labels, weights or amounts; traced, they give NaN.
 
     Too large or too small is judged by the weights of all devices along the axis, if there is one.
     """
@@ -104,8 +104,14 @@ def not_allowed(items: Items, axis_name: AxisName = None) -> Any:
         refused = (items.labels != 0) & (items.labels != 1)
     if items.weights is not None:
         refused = refused | ~((items.weights >= 0) & (items.weights < np.inf))
+    beyond = beyond_scale(items.weights, items.where, axis_name)
+    if items.amounts is not None:  # those of negatives do not count, and may be anything
+        positive = items.labels == 1
+        refused = refused | (positive & ~((items.amounts >= 0) & (items.amounts < np.inf)))
+        positive = positive if items.where is None else positive & items.where
+        beyond = beyond | beyond_scale(items.amounts, positive, axis_name)
     refused = refused if items.where is None else refused & items.where
-    return library.any(refused, axis=-1) | beyond_scale(items.weights, items.where, axis_name)
+    return library.any(refused, axis=-1) | beyond
 
 
 def beyond_scale(
