@@ -297,8 +297,16 @@ def test_bad_input(name):
     for other in (3, (state[0],), INIT["kl" if name == "cvar" else "cvar"](2)):
         with pytest.raises(TypeError, match=rf"must be a {name}_partial_auc.State, got"):
             apply(other, [0.1, 0.2], [0, 1], [0, 1])
-    with pytest.raises(TypeError, match=rf"write {name}_partial_auc.State\(\*\*state\)"):
-        apply(state._asdict(), [0.1, 0.2], [0, 1], [0, 1])
+    for restored in (state._asdict(), tuple(state)):
+        stars = r"\*\*" if isinstance(restored, dict) else r"\*"
+        with pytest.raises(TypeError, match=rf"write {name}_partial_auc.State\({stars}restored\)"):
+            apply(restored, [0.1, 0.2], [0, 1], [0, 1])
+    for dtype in (jnp.bfloat16, np.int8):
+        cast = type(state)(jnp.zeros(2, dtype))
+        with pytest.raises(TypeError, match=f"must be float32, got {jnp.dtype(dtype)}: leave"):
+            jax.jit(apply)(cast, [0.1, 0.2], [0, 1], [0, 1])
+    with pytest.raises(ValueError, match=r"must be \[n_slots\], got \[3, 2\]: for several states"):
+        apply(type(state)(jnp.zeros((3, 2))), [0.1, 0.2], [0, 1], [0, 1])
     with pytest.raises(TypeError, match=r"must be a kl_partial_auc.State, got int"):
         KL.objective(3)
 

@@ -19,6 +19,7 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import nan_as_value
 from jaxmetrics._base.host import to_program
 from jaxmetrics._base.items import at_least_one, one_id_at_least
+from jaxmetrics._base.quoting import restoring
 from jaxmetrics._base.types import Array, ArrayLike, Items
 from jaxmetrics.losses._rows import Row, checked_items, nan_if_infinite, refused, rows_of_items
 from jaxmetrics.losses._surrogates import kernel_of, placed, within_reach
@@ -56,15 +57,27 @@ def empty_slots(n_slots: int) -> Array:
         return jnp.full(n_slots, EMPTY, numerics.default_float())
 
 
-def check_state(state: Any, kind: type, module: str) -> None:
-    """Refuse all but a state of this loss."""
+def check_state(state: Any, kind: Any, module: str) -> None:
+    """Refuse all but a state of this loss, with one slot for each item."""
     if not isinstance(state, kind):
-        restored = isinstance(state, dict)  # as checkpoints may be
         of = type(state)
         given = of.__name__ if of.__name__ != "State" else f"{of.__module__.split('.')[-1]}.State"
+        hint = restoring(state, kind._fields, f"{module}.State") or f"{module}.init(n_slots)"
+        raise TypeError(f"state must be a {module}.State, got {given}: write {hint}")
+    (name,), (slots,) = kind._fields, state
+    dtype, shape = getattr(slots, "dtype", type(slots).__name__), np.shape(slots)
+    if dtype not in (
+        np.float32,
+        np.float64,
+    ):  # a cast rounds a number by more than a batch moves it
         raise TypeError(
-            f"state must be a {module}.State, got {given}: write "
-            f"{module}." + ("State(**state)" if restored else "init(n_slots)")
+            f"{name} of the state must be float32, got {dtype}: leave states out of casts of "
+            "precision"
+        )
+    if len(shape) != 1:
+        raise ValueError(
+            f"{name} of the state must be [n_slots], got {list(shape)}: for several states vmap "
+            "the call"
         )
 
 

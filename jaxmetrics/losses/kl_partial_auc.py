@@ -109,7 +109,8 @@ def apply(
 
     Raises:
       TypeError, ValueError: as the conventions list under Errors; state is not a State of this
-        loss, scores have leading axes (use `vmap`), or the index of a positive has no slot.
+        loss, or was cast to another dtype, scores have leading axes (use `vmap`), or the index of a
+        positive has no slot.
 
     If a class is absent, the loss and its gradient are 0. If a valid score is NaN, a traced label,
     weight or option is invalid, or the traced index of a positive has no slot, the loss is NaN,

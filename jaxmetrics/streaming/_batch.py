@@ -1,9 +1,8 @@
-"""The array of a state: its leading axes, how it is restored, and whether it is still there."""
+"""The array of a state: its leading axes, and whether it is still there."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import jax
@@ -35,15 +34,6 @@ def check_batch(arrays: Any, batch: tuple[int, ...]) -> None:
             f"the leading axes must be those of the state, {list(batch)}, got {list(given)}: write "
             f"batch_shape={given} in init"
         )
-
-
-def restoring(state: Any, name: str) -> str:
-    """How to build the state `name` where `state` is its fields from a checkpoint; else ""."""
-    if isinstance(state, Mapping):  # such as an archive that numpy.load returns
-        return f"{name}(**restored), as checkpoints may restore a state as a dict of its fields"
-    if type(state) in (tuple, list) and len(state) == 1:
-        return f"{name}(*restored), as checkpoints may restore a state as a list of its fields"
-    return ""
 
 
 def check_digits(digits: Any, name: str) -> None:

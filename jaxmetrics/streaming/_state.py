@@ -14,9 +14,10 @@ from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.host import all_concrete, is_compiling, is_concrete, to_program
 from jaxmetrics._base.items import at_least_one
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.quoting import restoring
 from jaxmetrics._base.types import Array, ArrayLike, HostArray, HostOrDeviceArray, Items
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, restoring, zeros
+from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, zeros
 from jaxmetrics.streaming._bins import Bins, bin_of, parts_of
 from jaxmetrics.streaming._columns import (
     EXTRA,
@@ -383,7 +384,7 @@ def check_state(state: State, bins: Bins, *, wait: bool = True) -> None:
 
 def _check_is_state(state: State) -> None:
     if not isinstance(state, State):
-        hint = restoring(state, "State") or "init(bins)"
+        hint = restoring(state, State._fields, "State") or "init(bins)"
         raise TypeError(f"state must be a State, got {checks.brief(state)}: write {hint}")
     check_digits(state.digits, "State")
 

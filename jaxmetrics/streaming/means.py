@@ -18,11 +18,12 @@ from jaxmetrics._base import checks, numerics
 from jaxmetrics._base.double import double_program
 from jaxmetrics._base.host import as_numpy, is_concrete, near, of_all_processes, to_program
 from jaxmetrics._base.meshes import on_any_mesh
+from jaxmetrics._base.quoting import restoring
 from jaxmetrics._base.types import Array, ArrayLike, HostArray
 from jaxmetrics._base.warned import warn
 from jaxmetrics.inference._intervals.distributions import normal_quantile
 from jaxmetrics.streaming import _counts
-from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, restoring, zeros
+from jaxmetrics.streaming._batch import check_batch, check_digits, is_ready, zeros
 
 __all__ = ["Mean", "State", "init", "merge", "result", "update"]
 
@@ -340,7 +341,7 @@ def _product(a: Array, b: Array) -> Array:
 
 def _check_means(state: State, *, wait: bool = True) -> None:
     if not isinstance(state, State):
-        hint = restoring(state, "means.State") or "means.init()"
+        hint = restoring(state, State._fields, "means.State") or "means.init()"
         raise TypeError(f"state must be a State of means, got {checks.brief(state)}: write {hint}")
     check_digits(state.digits, "means.State")
     if not is_concrete(state.digits) or not (wait or is_ready(state.digits)):

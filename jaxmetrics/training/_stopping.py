@@ -11,6 +11,7 @@ import numpy as np
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_concrete, of_all_processes
 from jaxmetrics._base.keywords import takes_metric
+from jaxmetrics._base.quoting import restoring
 from jaxmetrics._base.types import Array, ArrayLike
 from jaxmetrics._roc.record import MetricLike
 from jaxmetrics.inference import compare
@@ -88,7 +89,11 @@ def early_stopping(
     """
     checks.check_count("patience", patience)
     if state is not None and not isinstance(state, Stopping):
-        raise TypeError(f"state must be None or a Stopping, got {type(state).__name__}")
+        hint = restoring(state, Stopping._fields, "jm.training.Stopping")
+        raise TypeError(
+            f"state must be None or a Stopping, got {checks.brief(state)}: write "
+            + (hint or "what the previous call returned")
+        )
     scores = checks.as_array("scores", scores)
     if not is_concrete(scores):
         raise TypeError(

@@ -92,7 +92,8 @@ def test_early_stopping_of_nan():
     ("change", "error", "match"),
     [
         ({"patience": 0}, ValueError, "patience"),
-        ({"state": (1, 2)}, TypeError, "state must be None or a Stopping"),
+        ({"state": (1, 2)}, TypeError, "state must be None or a Stopping, .* previous call"),
+        ({"state": {"best": 0}}, TypeError, r"write jm.training.Stopping\(\*\*restored\)"),
         ({"scores": X[:, :1]}, ValueError, r"scores must be \[n\]"),
         ({"labels": Y[:3]}, ValueError, "labels"),
         ({"metric": None}, TypeError, "metric must be a function"),
