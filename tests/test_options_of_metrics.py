@@ -43,7 +43,7 @@ def test_what_is_no_option_of_the_metric_is_refused():
     with pytest.raises(TypeError, match=r"write functools.partial\(share, least=3\) in place"):
         jm.compare(share, [[0.1, 0.2]], [0, 1], least=3)
     for metric in (jm.roc_auc, max, "roc_auc"):
-        with pytest.raises(TypeError, match="compare has no option axis_name: it takes metric, "):
+        with pytest.raises(TypeError, match="compare has no option axis_name: gather the items"):
             jm.compare(metric, [[0.1, 0.2]], [0, 1], axis_name="x")
 
 

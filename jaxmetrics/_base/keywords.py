@@ -14,6 +14,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 REQUIRED = inspect.Parameter.empty
 _OF_ITEMS = {"weights", "where", "amounts", "axis_name"}  # arguments, not options, of a metric
+GATHER = "gather the items first, by jax.lax.all_gather(..., tiled=True)"
 _EXAMPLES = {
     "max_fpr": "0.01",
     "min_precision": "0.5",
@@ -47,14 +48,15 @@ class Keywords(NamedTuple):
             if of_items == {"axis_name"}:
                 raise TypeError(
                     f"axis_name of {self.name} is for standard_error, confidence_interval and "
-                    "covariance, as their own argument: for other functions gather the items "
-                    "first, by jax.lax.all_gather(..., tiled=True)"
+                    f"covariance, as their own argument: for other functions {GATHER}"
                 )
             raise TypeError(
                 f"{listed} of {self.name} stand beside scores and labels: fix no more than options "
                 f"by functools.partial, and pass {listed}= to the function that takes the metric; "
                 "where it has no such argument, loop over confidence_interval with where="
             )
+        if "axis_name" in unknown:
+            raise _unknown(self.name, "axis_name", self.signature.parameters)
         if unknown or missing:
             listed = cut(", ".join(sorted(unknown or missing)))
             raise TypeError(
@@ -181,6 +183,8 @@ def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
     ours, meant = _OTHER_WORDS.get(option, ("", ""))
     near = [meant] if ours in taken else difflib.get_close_matches(option, taken, 1, _ALIKE)
     way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
+    if option == "axis_name":  # of other functions
+        way = GATHER
     return TypeError(f"{name} has no option {cut(option)}: {way}")
 
 

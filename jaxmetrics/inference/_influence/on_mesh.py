@@ -20,6 +20,7 @@ from jaxmetrics._base.compaction import number_of
 from jaxmetrics._base.divided import Divided, NotInPartsError, over_parts
 from jaxmetrics._base.double import double_precision, double_program
 from jaxmetrics._base.items import at_least_one, batch_of, class_weights
+from jaxmetrics._base.keywords import GATHER
 from jaxmetrics._base.parts import AxisName, largest_over, sum_over
 from jaxmetrics._base.types import Array, Items
 from jaxmetrics._roc.mesh_items import undefined_on_mesh, weights_on_mesh
@@ -72,8 +73,8 @@ def axis_of_parts(axis_name: AxisName, *, clusters: Any, resamples: bool = False
             raise NotInPartsError
         what = "clusters" if clusters is not None else "metrics and methods that are resampled"
         raise TypeError(
-            f"axis_name is not for {what}: gather the items first, by "
-            "jax.lax.all_gather(..., tiled=True), or leave the sharding of whole arrays to jax.jit"
+            f"axis_name is not for {what}: {GATHER}, or leave the sharding of whole arrays to "
+            "jax.jit"
         )
     return checks.check_axis_name(axis_name)
 
@@ -85,7 +86,7 @@ def _chosen(metric: MetricLike, axis_name: AxisName) -> tuple[Chosen, Options]:
             raise NotInPartsError
         raise TypeError(
             f"axis_name is for roc_auc, partial_auc, average_precision and recall_at_fpr, not for "
-            f"{chosen.metric.name}: gather the items first, by jax.lax.all_gather(..., tiled=True)"
+            f"{chosen.metric.name}: {GATHER}"
         )
     return chosen, arrays
 
