@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from jaxmetrics import losses as losses_of_library
 from jaxmetrics._base import checks
 from jaxmetrics._base.host import is_compiling
 from jaxmetrics._base.keywords import of_partials, takes_metric
@@ -95,7 +96,8 @@ def fit(
       loss: a function of scores and labels, and of the options of `train` by name. Or
         `kl_partial_auc.apply` or `cvar_partial_auc.apply`, whose state `fit` then keeps, with a
         slot for each item. Options by `functools.partial`.
-      metric: one value, higher is better.
+      metric: one value, higher is better. For a loss of validation data write
+        `lambda scores, labels: -loss(scores, labels)`.
       steps: the number of steps, a multiple of `checkpoints`.
       checkpoints: how often the metric is evaluated; the steps between are one program.
       batch: None for all items in each step; the number of items of a batch, drawn with
@@ -135,6 +137,7 @@ def fit(
     """
     length = _interval(steps, checkpoints)
     check_metric(metric)
+    _refuse_loss(metric, loss)
     if not callable(getattr(optimizer, "init", None)):
         raise TypeError(
             f"optimizer must be one of optax, got {checks.brief(optimizer)}: write optax.adam(1e-3)"
@@ -220,6 +223,18 @@ def _interval(steps: int, checkpoints: int) -> int:
             f"steps={checkpoints * -(-steps // checkpoints)}"
         )
     return steps // checkpoints
+
+
+def _refuse_loss(metric: MetricLike, loss: Loss) -> None:
+    """Refuse a loss as the metric: the checkpoint with the highest one is the worst."""
+    function, *_ = of_partials(metric)
+    losses = [getattr(losses_of_library, name) for name in losses_of_library.__all__]
+    if any(function is x for x in (cross_entropy, of_partials(loss)[0], *losses)):
+        name = getattr(function, "__name__", type(function).__name__)
+        raise TypeError(
+            f"metric must be higher for a better model, and {name} is a loss: write "
+            "lambda scores, labels: -loss(scores, labels)"
+        )
 
 
 def _state(loss: Loss, n: int) -> Any:

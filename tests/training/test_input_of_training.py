@@ -50,6 +50,12 @@ REFUSED = [
     ({"batch": 8, "key": jax.random.split(KEY)}, TypeError, "key must be one JAX random key"),
     ({"metric": "roc_auc"}, TypeError, "write jaxmetrics.roc_auc without quotes"),
     ({"metric": partial(METRIC, max_fpr=[0.1, 0.2])}, ValueError, "one limit at a time"),
+    ({"metric": jm.training.cross_entropy}, TypeError, "write .* -loss.scores, labels"),
+    (
+        {"metric": partial(jm.losses.partial_auc_loss, max_fpr=0.1)},
+        TypeError,
+        "partial_auc_loss is a loss",
+    ),
 ]
 
 
