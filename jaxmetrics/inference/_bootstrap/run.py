@@ -211,9 +211,9 @@ def _finished(prepared: Prepared, draws: Draws, plan: Plan) -> Finished:
     if plan.finish is None:
         values, weights = prepared.cells
         both = _sums(jnp.concatenate([values, weights]), draws.counts)
-        sums, totals = both[: len(values)], both[len(values) :]
-        totals = jnp.broadcast_to(totals, sums.shape)
-        return Finished(numerics.divide(sums, totals, jnp.nan), totals > 0, totals >= 0)
+        sums = both[: len(values)]
+        drawn = jnp.broadcast_to(both[len(values) :], sums.shape)
+        return Finished(numerics.divide(sums, drawn, jnp.nan), drawn > 0, drawn >= 0)
     how, totals = plan.finish, draws.totals if plan.by_class else None
     totals = totals[:1] if totals is not None and plan.amounts else totals
 
