@@ -179,13 +179,15 @@ _ALIKE = 0.7  # the least similarity, by difflib, of a name to suggest
 
 def _unknown(name: str, option: str, taken: Iterable[str]) -> TypeError:
     """The error for an option that a function does not have."""
-    taken = [*taken]
+    return TypeError(f"{name} has no option {cut(option)}: {_instead_of(option, [*taken])}")
+
+
+def _instead_of(option: str, taken: list[str]) -> str:
+    if option == "axis_name":  # which other functions have
+        return GATHER
     ours, meant = _OTHER_WORDS.get(option, ("", ""))
     near = [meant] if ours in taken else difflib.get_close_matches(option, taken, 1, _ALIKE)
-    way = f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
-    if option == "axis_name":  # of other functions
-        way = GATHER
-    return TypeError(f"{name} has no option {cut(option)}: {way}")
+    return f"write {near[0]}" if near else f"it takes {', '.join(taken)}"
 
 
 def _refuse_options_of(metric: Any, given: dict[str, Any], name: str, advice: str) -> None:

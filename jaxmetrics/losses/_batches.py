@@ -66,10 +66,8 @@ def check_state(state: Any, kind: Any, module: str) -> None:
         raise TypeError(f"state must be a {module}.State, got {given}: write {hint}")
     (name,), (slots,) = kind._fields, state
     dtype, shape = getattr(slots, "dtype", type(slots).__name__), np.shape(slots)
-    if dtype not in (
-        np.float32,
-        np.float64,
-    ):  # a cast rounds a number by more than a batch moves it
+    # A cast rounds a number by more than a batch moves it.
+    if dtype not in (np.float32, np.float64):
         raise TypeError(
             f"{name} of the state must be float32, got {dtype}: leave states out of casts of "
             "precision"

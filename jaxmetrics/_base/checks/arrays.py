@@ -194,10 +194,9 @@ def _host_array(name: str, value: ArrayLike) -> np.ndarray[Any, Any]:
     except (ValueError, TypeError) as error:
         reason = str(error)[:200]
         if "inhomogeneous" in reason:  # NumPy's word
-            way = (
-                "" if name in _LABEL_IDS else ": pass the same items in each, or pad and mask them"
-            )
-            reason = f"its rows have different lengths{way}"
+            reason = "its rows have different lengths"
+            if name not in _LABEL_IDS:
+                reason += ": pass the same items in each, or pad and mask them"
         raise type(error)(f"{name} {_UNREADABLE}: {reason}") from None
     if array.dtype == object and hasattr(value, "to_numpy") and not _has_texts(array):
         with contextlib.suppress(ValueError, TypeError):  # pandas' nullable columns
