@@ -72,6 +72,23 @@ def student(shifts: tuple[float, float], r: float, df: float) -> Pair:
     return Pair(draw, shifts[0] == shifts[1])
 
 
+def mixed(r: float) -> Pair:
+    """Two normal components in each class: a part of each is like the other class."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, int, int]) -> Scores:
+        k, n_positive, n_negative = shape
+
+        def of_class(n: int, share: float, means: Scores, deviations: Scores) -> Scores:
+            which = (rng.random((k, 2, n)) < share).astype(int)
+            return means[which] + deviations[which] * normal_noise(rng, (k, n), r)
+
+        positives = of_class(n_positive, 0.3, np.array([2.0, 0.0]), np.array([1.0, 0.5]))
+        negatives = of_class(n_negative, 0.15, np.array([0.0, 2.5]), np.array([1.0, 0.7]))
+        return np.concatenate([positives, negatives], axis=-1)
+
+    return Pair(draw, equal=True)
+
+
 def skewed(scales: tuple[float, float]) -> Pair:
     """Exponential scores, half of which is common to both models."""
 
